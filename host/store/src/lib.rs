@@ -1,1 +1,65 @@
-//! To come.
+//! One ordered event log in PostgreSQL, with decision reads and conditional appends.
+//!
+//! A *decision read* returns the events that match a [`Boundary`], flushed or not, and a [`ReadToken`] that
+//! stands for exactly what was seen. An *append* names boundary and token as its condition, and stages its
+//! events only if nothing that matches has come in since. The *flusher* moves staged events to the log and
+//! numbers them without a gap.
+//!
+//! Everything that decides happens in the database, in the functions of `migrations/`; this crate gives
+//! them types. It knows nothing of handlers beyond storing their bytes, and nothing of HTTP.
+//!
+//! In the order of a command: [`Boundary`] and its locks, [`Store::read`], [`Store::append`], [`Flusher`],
+//! [`Store::page`] for those who follow the log.
+
+mod event;
+mod query;
+
+mod lock_key;
+
+mod append;
+mod read;
+mod token;
+
+mod flusher;
+mod log;
+mod watch;
+
+mod registry;
+
+mod connect;
+mod error;
+mod migrate;
+
+pub use append::{Append, Condition, Outcome, Provenance};
+pub use connect::{SchemaName, Store, StoreConfig};
+pub use error::Error;
+pub use event::{EventType, InvalidData, InvalidName, Json, NewEvent, Tag};
+pub use flusher::Flusher;
+pub use log::{Filter, LoggedEvent, Page};
+pub use migrate::{MigrateError, check_migrated, migrate};
+pub use query::{Boundary, InvalidBoundary, QueryItem};
+pub use read::{DecisionRead, SequencedEvent};
+pub use registry::{ActiveVersion, Deployed, HandlerVersion};
+pub use token::ReadToken;
+pub use watch::HeadWatch;
+
+/// What one append, boundary or event may hold at the most. Each has an error of its own.
+pub mod bounds {
+    /// Bytes of an event type or a tag.
+    pub const NAME_BYTES: usize = 200;
+    /// Tags of one event or one query item.
+    pub const TAGS: usize = 32;
+    /// Event types of one query item.
+    pub const TYPES: usize = 32;
+    /// Query items of one boundary.
+    pub const ITEMS: usize = 64;
+    /// Bytes of one event's data.
+    pub const DATA_BYTES: usize = 1024 * 1024;
+    /// Levels of nesting in one event's data.
+    pub const DATA_DEPTH: usize = 127;
+    /// Events of one append.
+    pub const EVENTS: usize = 500;
+    /// Lock keys of one append. The slots for locks are shared by the whole server: by default 64 for each
+    /// allowed connection.
+    pub const LOCK_KEYS: usize = 1024;
+}

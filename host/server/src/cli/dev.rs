@@ -1,0 +1,98 @@
+//! `weir dev`: everything on this machine, with one command.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use weir_store::Deployed;
+
+use super::{
+    GuestArgs, ListenArgs, StoreArgs, local_postgres::LocalPostgres, log_to_stderr, serve, stop_signal,
+    watch_files::FileWatch,
+};
+use crate::handlers::Handlers;
+
+#[derive(Args)]
+pub(crate) struct DevArgs {
+    /// Handlers to deploy, and to deploy again when their files change
+    #[arg(value_name = "HANDLER.wasm")]
+    handlers: Vec<PathBuf>,
+    /// The project, whose folder .weir holds the data
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    project: PathBuf,
+    /// A database to use instead of starting one
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    database_url: Option<String>,
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
+    listen: ListenArgs,
+    #[command(flatten)]
+    guests: GuestArgs,
+}
+
+pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
+    log_to_stderr();
+    let stop = stop_signal()?;
+    let files = args.handlers.iter().map(|file| found(file)).collect::<anyhow::Result<Vec<_>>>()?;
+    let listener = args.listen.bind().await?;
+    let project = std::path::absolute(&args.project)?;
+
+    let (postgres, url) = match args.database_url {
+        Some(url) => (None, url),
+        None => {
+            let postgres = LocalPostgres::start(&project).await?;
+            let url = postgres.url.clone();
+            (Some(postgres), url)
+        }
+    };
+    let served = async {
+        let config = args.store.config(url);
+        weir_store::migrate(&config).await?;
+        let host = serve::start(&config, &args.guests).await?;
+        let mut watch = FileWatch::over(&files)?;
+        for file in &files {
+            deploy(&host.handlers, file).await;
+        }
+        let handlers = host.handlers.clone();
+        let reload = tokio::spawn(async move {
+            loop {
+                for file in watch.changed().await {
+                    deploy(&handlers, &file).await;
+                }
+            }
+        });
+        let served = serve::serve(listener, host, stop).await;
+        reload.abort();
+        served
+    };
+    let served = served.await;
+    if let Some(postgres) = postgres {
+        postgres.stop().await?;
+    }
+    served
+}
+
+fn found(file: &Path) -> anyhow::Result<PathBuf> {
+    file.canonicalize().with_context(|| format!("there is no handler at {}; build it first", file.display()))
+}
+
+/// Deploys a file. A failure is shown and changes nothing: the next build may mend it.
+async fn deploy(handlers: &Handlers, file: &Path) {
+    let name = file.display();
+    let component = match tokio::fs::read(file).await {
+        Ok(component) => component,
+        Err(error) => return tracing::error!("can't read {name}: {error}"),
+    };
+    match handlers.deploy(component).await {
+        Ok((loaded, deployed)) => {
+            let what = match deployed {
+                Deployed::Unchanged(_) => "is unchanged",
+                Deployed::Activated(_) | Deployed::CommandOwned { .. } => "is active",
+            };
+            let handler = loaded.handler;
+            tracing::info!(handler = handler.name(), version = handler.version().short(), "{name} {what}");
+        }
+        Err(error) => tracing::error!("{name} was not deployed: {error}"),
+    }
+}

@@ -1,0 +1,157 @@
+//! The life of a command: accept, find the handler, boundary, decision read, decide, append, answer.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use uuid::Uuid;
+use weir_runtime::{Call, Command, Decision, Rejection, Version};
+use weir_store::{Append, Boundary, Condition, Json, NewEvent, Outcome, Provenance, ReadToken};
+
+use crate::{
+    handlers::{Loaded, NotFound},
+    host::Host,
+    translate,
+};
+
+/// Attempts at one command before its caller hears of the conflict.
+const ATTEMPTS: u32 = 40;
+/// No attempt begins later than this after the command was accepted.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often a handler may widen the boundary of one attempt.
+const WIDENINGS: u32 = 4;
+
+/// What a caller sends.
+pub(crate) struct Request {
+    pub(crate) name: String,
+    pub(crate) data: Json,
+    pub(crate) correlation_id: Option<String>,
+    pub(crate) causation_id: Option<String>,
+}
+
+/// What became of a command that a handler has decided on.
+pub(crate) struct Answer {
+    pub(crate) command_id: String,
+    pub(crate) handler: String,
+    pub(crate) version: Version,
+    /// 1, and one more for each conflict.
+    pub(crate) attempts: u32,
+    pub(crate) verdict: Verdict,
+}
+
+/// The decision that holds.
+pub(crate) enum Verdict {
+    /// The events are durable.
+    Accepted(Vec<NewEvent>),
+    /// Nothing was written.
+    Rejected(Rejection),
+}
+
+/// Why a command has no answer. The caller may send it again, except where `OutcomeUnknown` says so.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    NotFound(#[from] NotFound),
+    #[error("{0} commands are under way already, which is the most this host takes on: try again shortly")]
+    Overloaded(usize),
+    #[error(transparent)]
+    Handler(#[from] weir_runtime::Failure),
+    #[error(
+        "after {0} attempts the events that the decision depends on had changed again each time; nothing was \
+         recorded"
+    )]
+    Conflict(u32),
+    #[error(transparent)]
+    Store(#[from] weir_store::Error),
+}
+
+/// Takes one command from acceptance to its answer. Runs to its end even if the caller has gone.
+pub(crate) async fn handle(host: &Host, request: Request) -> Result<Answer, Failure> {
+    let _place = host.accept().map_err(Failure::Overloaded)?;
+    let command = accept(&request);
+    let handler = host.handlers.find(&command.name)?;
+    let provenance = Provenance {
+        command_id: command.id.clone(),
+        correlation_id: request.correlation_id,
+        causation_id: request.causation_id,
+        version_id: Some(handler.version_id),
+    };
+
+    let began = Instant::now();
+    let mut attempts = 0;
+    let verdict = loop {
+        attempts += 1;
+        let (boundary, token, events) = match decide(host, &handler, &command).await? {
+            Decided::Accept { boundary, token, events } => (boundary, token, events),
+            Decided::Reject(rejection) => break Verdict::Rejected(rejection),
+        };
+        let condition = Some(Condition { boundary: &boundary, token: &token });
+        match host.store.append(Append { events: &events, condition, provenance: &provenance }).await? {
+            Outcome::Appended => break Verdict::Accepted(events),
+            Outcome::Conflict if attempts == ATTEMPTS || began.elapsed() > PATIENCE => {
+                return Err(Failure::Conflict(attempts));
+            }
+            Outcome::Conflict => step_aside(attempts).await,
+        }
+    };
+    Ok(Answer {
+        command_id: command.id,
+        handler: handler.handler.name().to_owned(),
+        version: handler.handler.version().clone(),
+        attempts,
+        verdict,
+    })
+}
+
+fn accept(request: &Request) -> Command {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Command {
+        id: Uuid::now_v7().to_string(),
+        name: request.name.clone(),
+        data: request.data.as_str().to_owned(),
+        received_at: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+        principal: None,
+    }
+}
+
+/// One attempt's decision, and what it rests on.
+enum Decided {
+    Accept { boundary: Boundary, token: ReadToken, events: Vec<NewEvent> },
+    Reject(Rejection),
+}
+
+async fn decide(host: &Host, handler: &Loaded, command: &Command) -> Result<Decided, Failure> {
+    let (mut guest, declared) = host.guest(handler, command, |guest| guest.boundary()).await?;
+    let mut boundary = match declared {
+        Ok(items) => translate::boundary(items).map_err(|reason| guest.nonsense(Call::Boundary, reason))?,
+        Err(rejection) => return Ok(Decided::Reject(rejection)),
+    };
+    for _ in 0..=WIDENINGS {
+        let read = host.store.read(&boundary).await?;
+        let history = translate::history(read.events);
+        let (decided, decision) = guest
+            .call(move |guest| {
+                guest.apply(&history)?;
+                guest.decide()
+            })
+            .await?;
+        let nonsense = |reason| decided.nonsense(Call::Decide, reason);
+        match decision {
+            Decision::Accept(events) => {
+                let events = translate::events(events).map_err(nonsense)?;
+                return Ok(Decided::Accept { boundary, token: read.token, events });
+            }
+            Decision::Reject(rejection) => return Ok(Decided::Reject(rejection)),
+            Decision::Widen(items) => boundary = translate::widened(&boundary, items).map_err(nonsense)?,
+        }
+        // The wider read holds the first one's events too: it needs a model that has seen none.
+        drop(decided);
+        (guest, ()) = host.guest(handler, command, |_| Ok(())).await?;
+    }
+    Err(guest.nonsense(Call::Decide, format!("it widened the boundary more than {WIDENINGS} times")).into())
+}
+
+/// Waits a random while that grows with the attempts, so that those who lost to each other don't meet again.
+async fn step_aside(attempts: u32) {
+    let most = 1u128 << attempts.min(6);
+    let wait = Uuid::new_v4().as_u128() % (most * 1000);
+    tokio::time::sleep(Duration::from_micros(u64::try_from(wait).unwrap_or_default())).await;
+}

@@ -1,0 +1,133 @@
+//! What a command runs in: the store, the runtime, the loaded handlers, and the bounds of one process.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use weir_runtime::{Call, Command, Deciding, Failure, Runtime};
+use weir_store::{Flusher, HeadWatch, Store};
+
+use crate::handlers::{Handlers, Loaded};
+
+/// Commands under way at once; past it a caller is turned away at once.
+const COMMANDS: usize = 2048;
+
+/// One process that serves commands. Hosts hold no truth: any number may share a store.
+#[derive(Clone)]
+pub(crate) struct Host {
+    pub(crate) store: Store,
+    pub(crate) handlers: Handlers,
+    pub(crate) head: tokio::sync::watch::Receiver<u64>,
+    /// Cancelled when the host is to stop: streams end, commands under way do not.
+    pub(crate) shutdown: CancellationToken,
+    /// Commands under way. They are waited for.
+    pub(crate) commands: TaskTracker,
+    places: Arc<Semaphore>,
+    instances: Arc<Semaphore>,
+    background: TaskTracker,
+}
+
+impl Host {
+    /// Starts the background tasks: the flusher, the watch over the log, the registry's follower. The
+    /// handlers that the registry names are loaded when this returns.
+    pub(crate) async fn start(store: Store, runtime: Runtime, instances: u32) -> Result<Self, weir_store::Error> {
+        let shutdown = CancellationToken::new();
+        let background = TaskTracker::new();
+        let watch = HeadWatch::new(store.clone());
+        let handlers = Handlers::new(store.clone(), runtime);
+        handlers.catch_up().await?;
+        let host = Self {
+            head: watch.head(),
+            handlers: handlers.clone(),
+            store: store.clone(),
+            shutdown: shutdown.clone(),
+            commands: TaskTracker::new(),
+            places: Arc::new(Semaphore::new(COMMANDS)),
+            instances: Arc::new(Semaphore::new(instances as usize)),
+            background: background.clone(),
+        };
+        background.spawn(handlers.follow(watch.deployments(), shutdown.clone()));
+        background.spawn(watch.run(shutdown.clone()));
+        background.spawn(Flusher::new(store).run(shutdown));
+        Ok(host)
+    }
+
+    /// Stops: commands under way finish, what they staged is flushed, connections close.
+    pub(crate) async fn stop(self, patience: Duration) {
+        let began = Instant::now();
+        self.commands.close();
+        if tokio::time::timeout(patience, self.commands.wait()).await.is_err() {
+            tracing::warn!(left = self.commands.len(), "commands still under way are given up");
+        }
+        self.shutdown.cancel();
+        self.background.close();
+        let rest = patience.saturating_sub(began.elapsed()) + Duration::from_secs(2);
+        if tokio::time::timeout(rest, self.background.wait()).await.is_err() {
+            tracing::warn!("background tasks did not end in time; another host's flusher goes on where this one was");
+        }
+        let _ = tokio::time::timeout(rest, self.store.close()).await;
+    }
+
+    /// A place among the commands under way, or how many there may be.
+    pub(crate) fn accept(&self) -> Result<SemaphorePermit<'_>, usize> {
+        self.places.try_acquire().map_err(|_| COMMANDS)
+    }
+
+    /// A fresh instance of a handler for one attempt at a command, and what `first` made of it.
+    pub(crate) async fn guest<T: Send + 'static>(
+        &self,
+        handler: &Loaded,
+        command: &Command,
+        first: impl FnOnce(&mut Deciding) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<(Guest, T), Failure> {
+        // The semaphore is never closed. It stands before the pool of instances, which does not wait.
+        let slot = self.instances.clone().acquire_owned().await.ok();
+        let (handler, command) = (handler.handler.clone(), command.clone());
+        on_blocking_thread(move || {
+            let mut deciding = handler.begin(&command)?;
+            let answer = first(&mut deciding)?;
+            Ok((Guest { deciding, slot }, answer))
+        })
+        .await
+    }
+}
+
+/// A handler's instance and its place in the pool.
+pub(crate) struct Guest {
+    deciding: Deciding,
+    slot: Option<OwnedSemaphorePermit>,
+}
+
+impl Guest {
+    /// Runs guest code off the threads that serve everybody else: it may take its whole deadline. Gives the
+    /// guest back, unless it failed: then nobody can use it any more.
+    pub(crate) async fn call<T: Send + 'static>(
+        self,
+        work: impl FnOnce(&mut Deciding) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<(Self, T), Failure> {
+        let Self { mut deciding, slot } = self;
+        on_blocking_thread(move || {
+            let answer = work(&mut deciding)?;
+            Ok((Self { deciding, slot }, answer))
+        })
+        .await
+    }
+
+    /// The failure of a guest whose answer can't be used.
+    pub(crate) fn nonsense(&self, call: Call, reason: String) -> Failure {
+        self.deciding.nonsense(call, reason)
+    }
+}
+
+async fn on_blocking_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        // The runtime's own panic, not the guest's: there is no answer to give in its place.
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
+}

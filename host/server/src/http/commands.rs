@@ -1,0 +1,131 @@
+//! `POST /v1/commands/{name}`: the body is the command's data, JSON.
+
+use axum::{
+    Json,
+    body::Bytes,
+    extract::{Path, State, rejection::BytesRejection},
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::problem::Problem;
+use crate::{
+    command::{self, Answer, Request, Verdict},
+    host::Host,
+};
+
+#[derive(Serialize)]
+struct Accepted {
+    outcome: &'static str,
+    command_id: String,
+    handler: String,
+    version: String,
+    attempts: u32,
+    events: Vec<Event>,
+}
+
+/// An event as it was appended. It gets its position a moment later: see `GET /v1/events`.
+#[derive(Serialize)]
+struct Event {
+    #[serde(rename = "type")]
+    event_type: weir_store::EventType,
+    tags: Vec<weir_store::Tag>,
+    data: Box<RawValue>,
+}
+
+pub(super) async fn submit(
+    State(host): State<Host>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Problem> {
+    let request = Request {
+        name,
+        data: data(body)?,
+        correlation_id: id(&headers, "weir-correlation-id")?,
+        causation_id: id(&headers, "weir-causation-id")?,
+    };
+    let name = request.name.clone();
+    let began = std::time::Instant::now();
+    // A task of its own: a caller that hangs up does not stop a command half-way.
+    let commands = host.commands.clone();
+    let task = commands.spawn(async move { command::handle(&host, request).await });
+    let result = match task.await {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    };
+    let ms = began.elapsed().as_secs_f64() * 1000.0;
+    match &result {
+        Ok(Answer { verdict: Verdict::Accepted(events), attempts, .. }) => {
+            tracing::info!(command = name, events = events.len(), attempts, "accepted in {ms:.1} ms");
+        }
+        Ok(Answer { verdict: Verdict::Rejected(rejection), .. }) => {
+            tracing::info!(command = name, code = rejection.code, "rejected in {ms:.1} ms: {}", rejection.message);
+        }
+        Err(failure) => tracing::warn!(command = name, "failed in {ms:.1} ms: {failure}"),
+    }
+    answer(result?)
+}
+
+fn answer(answer: Answer) -> Result<Response, Problem> {
+    let Answer { command_id, handler, version, attempts, verdict } = answer;
+    let version = version.to_string();
+    match verdict {
+        Verdict::Accepted(events) => {
+            let events = events
+                .iter()
+                .map(|event| {
+                    Ok(Event {
+                        event_type: event.event_type().clone(),
+                        tags: event.tags().to_vec(),
+                        data: RawValue::from_string(event.data().as_str().to_owned())?,
+                    })
+                })
+                .collect::<Result<_, serde_json::Error>>()
+                .map_err(|error| weir_store::Error::Unexpected(error.to_string()))?;
+            let outcome = "accepted";
+            Ok(Json(Accepted { outcome, command_id, handler, version, attempts, events }).into_response())
+        }
+        Verdict::Rejected(rejection) => {
+            Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "rejected", "Rejected", rejection.message)
+                .with("outcome", "rejected")
+                .with("code", rejection.code)
+                .with("command_id", command_id)
+                .with("handler", handler)
+                .with("version", version)
+                .with("attempts", attempts))
+        }
+    }
+}
+
+fn data(body: Result<Bytes, BytesRejection>) -> Result<weir_store::Json, Problem> {
+    let bad = |detail: String| Problem::bad_request("malformed-body", "The body is not JSON", detail);
+    let body = match body {
+        Ok(body) => body,
+        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            let detail = format!("a command's data may have {} bytes", super::BODY_BYTES);
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "The body is too large", detail));
+        }
+        Err(rejection) => return Err(bad(rejection.body_text())),
+    };
+    if body.is_empty() {
+        return Err(bad("it is empty; send the command's data, {} if it has none".into()));
+    }
+    let text = String::from_utf8(body.into()).map_err(|error| bad(format!("it is not UTF-8: {error}")))?;
+    weir_store::Json::try_from(text).map_err(|error| bad(error.to_string()))
+}
+
+/// An id that the caller may give: visible ASCII, at most 200 bytes.
+fn id(headers: &HeaderMap, name: &'static str) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    match value.to_str() {
+        Ok(id) if !id.is_empty() && id.len() <= 200 => Ok(Some(id.to_owned())),
+        _ => Err(Problem::bad_request(
+            "malformed-id",
+            "A header can't be understood",
+            format!("{name} must be 1 to 200 bytes of visible ASCII"),
+        )),
+    }
+}

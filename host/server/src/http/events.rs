@@ -1,0 +1,248 @@
+//! `GET /v1/events`: the log, from a position, by type and tag, to its end or for ever.
+//!
+//! | parameter | meaning | default |
+//! | --- | --- | --- |
+//! | `after` | begin behind this position | 0, or `Last-Event-ID` |
+//! | `type` | events of this type; may be repeated: any of them | all |
+//! | `tag` | events with this tag; may be repeated: all of them | all |
+//! | `limit` | end after so many events | none |
+//! | `follow` | `true`: wait for more at the end of the log | `false` |
+//!
+//! NDJSON, or server-sent events where the caller accepts `text/event-stream`.
+
+use std::{collections::VecDeque, fmt::Write, time::Duration};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::{Query, State, rejection::QueryRejection},
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use futures_util::stream;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use time::format_description::well_known::Rfc3339;
+use weir_store::{Filter, LoggedEvent};
+
+use super::problem::Problem;
+use crate::host::Host;
+
+/// Events of one page: what a stream holds in memory.
+const PAGE: u32 = 500;
+/// A follower with nothing to see is sent a sign of life so often.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Ndjson,
+    ServerSent,
+}
+
+struct Wanted {
+    after: u64,
+    filter: Filter,
+    limit: Option<u64>,
+    follow: bool,
+}
+
+pub(super) async fn read(
+    State(host): State<Host>,
+    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let wanted = parse(query, &headers)?;
+    if !wanted.follow {
+        refuse_unknown(&host, &wanted.filter).await?;
+    }
+    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let format = if accepts.contains("text/event-stream") { Format::ServerSent } else { Format::Ndjson };
+    // A plain read ends at the head that it began with, however fast the log grows.
+    let until = if wanted.follow { None } else { Some(host.store.head().await?) };
+    let follower = Follower {
+        head: host.head.clone(),
+        host,
+        filter: wanted.filter,
+        after: wanted.after,
+        left: wanted.limit.unwrap_or(u64::MAX),
+        until,
+        format,
+        ready: VecDeque::new(),
+    };
+    let body = Body::from_stream(stream::try_unfold(follower, |mut follower| async move {
+        Ok::<_, weir_store::Error>(follower.next().await?.map(|chunk| (chunk, follower)))
+    }));
+    let content_type = match format {
+        Format::Ndjson => "application/x-ndjson",
+        Format::ServerSent => "text/event-stream",
+    };
+    Ok(([(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-store")], body).into_response())
+}
+
+struct Follower {
+    host: Host,
+    head: tokio::sync::watch::Receiver<u64>,
+    filter: Filter,
+    after: u64,
+    left: u64,
+    until: Option<u64>,
+    format: Format,
+    ready: VecDeque<LoggedEvent>,
+}
+
+impl Follower {
+    /// The next piece of the body; none at its end.
+    async fn next(&mut self) -> Result<Option<Bytes>, weir_store::Error> {
+        loop {
+            if self.left == 0 || self.host.shutdown.is_cancelled() {
+                return Ok(None);
+            }
+            if !self.ready.is_empty() {
+                let events = std::mem::take(&mut self.ready);
+                self.left -= events.len() as u64;
+                let text: Result<String, _> = events.iter().map(|event| self.line(event)).collect();
+                let text = text.map_err(|error| weir_store::Error::Unexpected(error.to_string()))?;
+                return Ok(Some(text.into()));
+            }
+            if self.until.is_some_and(|until| self.after >= until) {
+                return Ok(None);
+            }
+            // Seen before the page is read: what comes after it wakes the wait below.
+            let head = *self.head.borrow_and_update();
+            let limit = u32::try_from(self.left).unwrap_or(PAGE).min(PAGE);
+            let page = self.host.store.page(self.after, &self.filter, limit).await?;
+            let until = self.until.unwrap_or(u64::MAX);
+            self.after = page.next;
+            self.ready = page.events.into_iter().filter(|event| event.position <= until).collect();
+            if self.ready.is_empty() && page.next >= page.head.max(head) && self.until.is_none() {
+                tokio::select! {
+                    _ = self.head.changed() => {}
+                    () = self.host.shutdown.cancelled() => {}
+                    () = tokio::time::sleep(SIGN_OF_LIFE) => return Ok(Some(self.sign_of_life())),
+                }
+            }
+        }
+    }
+
+    fn sign_of_life(&self) -> Bytes {
+        match self.format {
+            Format::Ndjson => "\n".into(),
+            Format::ServerSent => ": still here\n\n".into(),
+        }
+    }
+
+    fn line(&self, event: &LoggedEvent) -> Result<String, serde_json::Error> {
+        let json = serde_json::to_string(&Line::of(event)?)?;
+        let mut line = String::with_capacity(json.len() + 64);
+        let written = match self.format {
+            Format::Ndjson => writeln!(line, "{json}"),
+            Format::ServerSent => writeln!(line, "id: {}\ndata: {json}\n", event.position),
+        };
+        written.map_err(|error| serde::ser::Error::custom(error.to_string())).map(|()| line)
+    }
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    position: u64,
+    #[serde(rename = "type")]
+    event_type: &'a weir_store::EventType,
+    tags: &'a [weir_store::Tag],
+    data: &'a RawValue,
+    recorded_at: String,
+    command_id: &'a str,
+    correlation_id: &'a str,
+    causation_id: Option<&'a str>,
+    handler: Option<&'a str>,
+    version: Option<String>,
+}
+
+impl<'a> Line<'a> {
+    fn of(event: &'a LoggedEvent) -> Result<Self, serde_json::Error> {
+        let hex = |digest: &[u8]| digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self {
+            position: event.position,
+            event_type: &event.event_type,
+            tags: &event.tags,
+            data: serde_json::from_str(event.data.as_str())?,
+            recorded_at: event.recorded_at.format(&Rfc3339).map_err(serde::ser::Error::custom)?,
+            command_id: &event.command_id,
+            correlation_id: &event.correlation_id,
+            causation_id: event.causation_id.as_deref(),
+            handler: event.handler.as_ref().map(|(name, _)| name.as_str()),
+            version: event.handler.as_ref().map(|(_, digest)| hex(digest)),
+        })
+    }
+}
+
+fn parse(
+    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    headers: &HeaderMap,
+) -> Result<Wanted, Problem> {
+    let bad = |detail: String| Problem::bad_request("malformed-query", "The query can't be understood", detail);
+    let Query(parameters) = query.map_err(|rejection| bad(rejection.body_text()))?;
+    let number = |name: &str, value: &str| {
+        value.parse::<u64>().map_err(|_| bad(format!("{name} must be a whole number, and is {value:?}")))
+    };
+    let after = match headers.get("last-event-id") {
+        Some(id) => number("the header Last-Event-ID", id.to_str().unwrap_or_default())?,
+        None => 0,
+    };
+    let mut wanted = Wanted { after, filter: Filter::default(), limit: None, follow: false };
+    for (name, value) in parameters {
+        match name.as_str() {
+            "after" => wanted.after = number("after", &value)?,
+            "limit" => wanted.limit = Some(number("limit", &value)?),
+            "follow" => {
+                wanted.follow =
+                    value.parse().map_err(|_| bad(format!("follow must be true or false, and is {value:?}")))?;
+            }
+            "type" => {
+                let event_type = value.parse().map_err(|error| bad(format!("the type {value:?} can't be one: {error}")))?;
+                wanted.filter.event_types.push(event_type);
+            }
+            "tag" => {
+                let tag = value.parse().map_err(|error| bad(format!("the tag {value:?} can't be one: {error}")))?;
+                wanted.filter.tags.push(tag);
+            }
+            _ => {
+                return Err(bad(format!(
+                    "there is no parameter {name:?}; there are after, type, tag, limit and follow"
+                )));
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+/// A type or tag that nothing has is most likely misspelt, and an empty answer would hide it. One who follows
+/// may wait for what has never been, though.
+async fn refuse_unknown(host: &Host, filter: &Filter) -> Result<(), Problem> {
+    let unknown = |kind: &str, title: &'static str, detail: String| Problem::new(StatusCode::NOT_FOUND, kind, title, detail);
+    let in_log = if filter.event_types.is_empty() { Vec::new() } else { host.store.event_types().await? };
+    for event_type in &filter.event_types {
+        let ready = host.handlers.ready();
+        let declared = || ready.iter().flat_map(|loaded| loaded.handler.event_types());
+        if !in_log.contains(event_type) && !declared().any(|name| name == event_type.as_str()) {
+            let mut known: Vec<&str> = declared().map(String::as_str).collect();
+            known.extend(in_log.iter().map(weir_store::EventType::as_str));
+            known.sort_unstable();
+            known.dedup();
+            let detail = format!(
+                "no event of the log has the type {:?} and no handler writes it; known are: {}",
+                event_type.as_str(),
+                if known.is_empty() { "none".into() } else { known.join(", ") }
+            );
+            return Err(unknown("unknown-type", "Unknown event type", detail));
+        }
+    }
+    for tag in &filter.tags {
+        if !host.store.knows_tag(tag).await? {
+            let detail = format!(
+                "no event of the log carries the tag {:?}; a tag is matched as a whole, such as course:c1",
+                tag.as_str()
+            );
+            return Err(unknown("unknown-tag", "Unknown tag", detail));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! A store and its connections.
+
+use std::{future::Future, str::FromStr, sync::Arc, time::Duration};
+
+use sqlx::{
+    Connection,
+    postgres::{PgConnectOptions, PgPool, PgPoolOptions},
+};
+use tokio::sync::Notify;
+
+use crate::{Error, error::classify};
+
+/// The name of the schema that holds a store: lower-case letters, digits and `_`, at most 50 bytes, a letter
+/// first. (Its name is part of a notification channel's, and never needs quotes.)
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaName(String);
+
+impl SchemaName {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for SchemaName {
+    fn default() -> Self {
+        Self("weir".into())
+    }
+}
+
+impl FromStr for SchemaName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let valid = text.len() <= 50
+            && text.starts_with(|c: char| c.is_ascii_lowercase())
+            && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+            && !text.starts_with("pg_");
+        if valid {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(format!(
+                "\"{text}\" can't name a store: lower-case letters, digits and _, a letter first, at most 50 bytes, \
+                 not beginning with pg_"
+            ))
+        }
+    }
+}
+
+/// Where a store is and how to talk to it.
+#[derive(Debug, Clone)]
+pub struct StoreConfig {
+    /// A Postgres URL: `postgres://user:password@host:port/database`.
+    pub url: String,
+    /// The store's schema.
+    pub schema: SchemaName,
+    /// Connections for reads and appends. A few more serve the flusher and those who wait for events.
+    pub connections: u32,
+    /// How long a statement may take, waiting for locks included. The client waits a second longer, so that
+    /// it hears from the server that nothing was written.
+    pub deadline: Duration,
+}
+
+impl StoreConfig {
+    /// Options that every connection of a store has.
+    ///
+    /// # Errors
+    /// If the URL is none; the text says why.
+    pub(crate) fn options(&self) -> Result<PgConnectOptions, Error> {
+        let millis = |duration: Duration| duration.as_millis().to_string();
+        let options = PgConnectOptions::from_str(&self.url).map_err(|error| {
+            Error::Unavailable(format!(
+                "the database URL can't be understood ({error}); it looks like postgres://user:password@host:5432/name"
+            ))
+        })?;
+        Ok(options
+            .application_name("weir")
+            // The check for conflicts needs a new snapshot for each statement.
+            .options([("default_transaction_isolation", "read committed")])
+            .options([("search_path", self.schema.as_str())])
+            // A host that is cut off must not hold a boundary for longer than this.
+            .options([
+                ("statement_timeout", millis(self.deadline).as_str()),
+                ("lock_timeout", millis(self.deadline / 2).as_str()),
+                ("idle_in_transaction_session_timeout", "5000"),
+                ("tcp_keepalives_idle", "5"),
+                ("tcp_keepalives_interval", "2"),
+                ("tcp_keepalives_count", "3"),
+                ("tcp_user_timeout", "10000"),
+            ]))
+    }
+}
+
+/// One event log. Cheap to clone; clones share their connections.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pool: PgPool,
+    /// Apart from the pool, so that flushing never queues behind the appends that wait for it.
+    control: PgPool,
+    schema: SchemaName,
+    deadline: Duration,
+    staged: Arc<Notify>,
+}
+
+impl Store {
+    /// A store whose connections open when they are needed: it can be made while the database is down.
+    ///
+    /// # Errors
+    /// If the URL is none.
+    pub fn new(config: &StoreConfig) -> Result<Self, Error> {
+        let options = config.options()?;
+        let pool = |connections: u32| {
+            PgPoolOptions::new()
+                .max_connections(connections)
+                .acquire_timeout(config.deadline / 2)
+                // A ping before each use would make three round trips of a command's two. A connection that
+                // has rested may have died, though, and is asked.
+                .test_before_acquire(false)
+                .before_acquire(|connection, usage| {
+                    Box::pin(async move {
+                        if usage.idle_for > Duration::from_secs(1) {
+                            connection.ping().await?;
+                        }
+                        Ok(true)
+                    })
+                })
+                .connect_lazy_with(options.clone())
+        };
+        Ok(Self {
+            pool: pool(config.connections),
+            control: pool(4),
+            schema: config.schema.clone(),
+            deadline: config.deadline,
+            staged: Arc::new(Notify::new()),
+        })
+    }
+
+    /// Asks the database for a sign of life, and whether the store is there.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] or [`Error::NotMigrated`].
+    pub async fn ready(&self) -> Result<(), Error> {
+        let check = async {
+            sqlx::query_scalar!("SELECT EXISTS (SELECT FROM events)")
+                .fetch_one(&self.control)
+                .await
+                .map(|_| ())
+                .map_err(classify)
+        };
+        self.bounded(check).await
+    }
+
+    /// Closes all connections, after what they are doing.
+    pub async fn close(&self) {
+        self.pool.close().await;
+        self.control.close().await;
+    }
+
+    pub(crate) fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    pub(crate) fn control(&self) -> &PgPool {
+        &self.control
+    }
+
+    pub(crate) fn schema(&self) -> &SchemaName {
+        &self.schema
+    }
+
+    /// How long the client waits for an answer.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.deadline + Duration::from_secs(1)
+    }
+
+    /// What wakes the flusher of this process.
+    pub(crate) fn staged(&self) -> &Notify {
+        &self.staged
+    }
+
+    pub(crate) fn nudge_flusher(&self) {
+        self.staged.notify_one();
+    }
+
+    /// A server that has stopped answering does not time out by itself.
+    pub(crate) async fn bounded<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        match tokio::time::timeout(self.timeout(), work).await {
+            Ok(result) => result,
+            Err(_) => Err(Error::Unavailable(format!("no answer within {:?}", self.timeout()))),
+        }
+    }
+}

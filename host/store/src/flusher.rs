@@ -1,0 +1,132 @@
+//! The flusher: moves staged events to the log and numbers them.
+//!
+//! Every host runs one; the lease (see `take_lease()` in migrations/) lets one of them work. The lease is for
+//! economy, not for safety: `flush()` takes a lock, so two at once are only one too many.
+//!
+//! ```text
+//!   waiting ──lease had──► draining ──staging empty──► resting ──nudge, or poll──► draining
+//!      ▲                      │                           │
+//!      └──────lease lost──────┴───────────────────────────┘
+//! ```
+
+use std::time::{Duration, Instant};
+
+use sqlx::postgres::types::PgInterval;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{Error, Store, error::classify};
+
+/// How long a leader that says nothing stays leader.
+const LEASE: Duration = Duration::from_millis(2000);
+/// How often it renews, and how often the others look whether they can take over.
+const RENEWAL: Duration = Duration::from_millis(600);
+/// How long events that another host staged may rest: that host can't nudge this one.
+const POLL: Duration = Duration::from_millis(20);
+/// Rows of one flush transaction.
+const BATCH: i32 = 2000;
+/// How long to leave a database in peace that has just failed.
+const RECOVERY: Duration = Duration::from_millis(500);
+
+/// One host's flusher. See the module's text.
+#[derive(Debug)]
+pub struct Flusher {
+    store: Store,
+    id: Uuid,
+    renew_at: Option<Instant>,
+}
+
+impl Flusher {
+    /// A flusher that does not lead yet.
+    pub fn new(store: Store) -> Self {
+        Self { store, id: Uuid::now_v7(), renew_at: None }
+    }
+
+    /// Flushes until shutdown, then once more, and gives up the lease. Failures are logged and tried again.
+    pub async fn run(mut self, shutdown: CancellationToken) {
+        loop {
+            let rest = match self.run_once().await {
+                Ok(true) => POLL,
+                Ok(false) => RENEWAL,
+                Err(error) => {
+                    tracing::warn!(%error, "the flusher failed and will try again");
+                    RECOVERY
+                }
+            };
+            tokio::select! {
+                () = self.store.staged().notified(), if self.renew_at.is_some() => {}
+                () = tokio::time::sleep(rest) => {}
+                () = shutdown.cancelled() => break,
+            }
+        }
+        if let Err(error) = self.hand_over().await {
+            tracing::warn!(%error, "the last flush failed; the next host to start will do it");
+        }
+    }
+
+    /// Takes or renews the lease if it is due and, as the leader, flushes all that is staged. Returns whether
+    /// it leads.
+    ///
+    /// # Errors
+    /// Whatever the database says. What was flushed before stays flushed.
+    pub async fn run_once(&mut self) -> Result<bool, Error> {
+        loop {
+            if !self.leads().await? {
+                return Ok(false);
+            }
+            if self.flush().await? < BATCH {
+                return Ok(true);
+            }
+        }
+    }
+
+    async fn leads(&mut self) -> Result<bool, Error> {
+        let now = Instant::now();
+        if self.renew_at.is_some_and(|at| now < at) {
+            return Ok(true);
+        }
+        let was_leader = self.renew_at.take().is_some();
+        let lease = PgInterval { months: 0, days: 0, microseconds: LEASE.as_micros() as i64 };
+        let lead = async {
+            sqlx::query_scalar!(r#"SELECT take_lease($1, $2) AS "leads!""#, self.id, lease)
+                .fetch_one(self.store.control())
+                .await
+                .map_err(classify)
+        };
+        let leads = self.within_lease(lead).await?;
+        if leads {
+            self.renew_at = Some(now + RENEWAL);
+        }
+        if leads != was_leader {
+            tracing::debug!(leads, "the flusher's lease changed hands");
+        }
+        Ok(leads)
+    }
+
+    async fn flush(&self) -> Result<i32, Error> {
+        let flush = async {
+            sqlx::query_scalar!(r#"SELECT flushed AS "flushed!" FROM flush($1)"#, BATCH)
+                .fetch_one(self.store.control())
+                .await
+                .map_err(classify)
+        };
+        self.within_lease(flush).await
+    }
+
+    async fn hand_over(&mut self) -> Result<(), Error> {
+        while self.flush().await? == BATCH {}
+        sqlx::query!("DELETE FROM flusher_lease WHERE holder = $1", self.id)
+            .execute(self.store.control())
+            .await
+            .map_err(classify)?;
+        Ok(())
+    }
+
+    /// A connection that hangs must not hang the flusher with it.
+    async fn within_lease<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        match tokio::time::timeout(self.store.timeout(), work).await {
+            Ok(result) => result,
+            Err(_) => Err(Error::Unavailable(format!("no answer within {:?}", self.store.timeout()))),
+        }
+    }
+}

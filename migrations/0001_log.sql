@@ -1,0 +1,81 @@
+-- The log: what has been numbered (events) and what is accepted but not numbered yet (staging).
+--
+-- A store is one schema. Nothing here names it: the connection's search_path does, so that one database
+-- can hold many stores.
+
+-- The numbered events. Rows are only ever inserted, and only by flush(). Positions run 1, 2, 3, … without
+-- a gap; the primary key is the only record of how far they have come.
+CREATE TABLE events (
+    position       bigint      NOT NULL PRIMARY KEY CHECK (position > 0),
+    -- The row's id in staging. A read that saw the event there recognises it here by this id.
+    staged_id      bigint      NOT NULL,
+    recorded_at    timestamptz NOT NULL,
+    -- The handler's version that wrote it: handler_versions.id. No foreign key: its check would make
+    -- every append share a row lock with every other.
+    version_id     integer,
+    type           text        NOT NULL,
+    tags           text[]      NOT NULL,
+    command_id     text        NOT NULL,
+    -- NULL stands for the command's own id: a command that nothing caused correlates with itself.
+    correlation_id text,
+    causation_id   text,
+    -- json, not jsonb: it is handed back byte for byte.
+    data           json        NOT NULL
+);
+
+-- One row for each (type, tag) of an event: how a query item finds its events. The key is the 64-bit
+-- hash that also names the lock; a collision costs a look at the event, never a wrong answer.
+CREATE TABLE event_keys (
+    key      bigint NOT NULL,
+    position bigint NOT NULL,
+    PRIMARY KEY (key, position)
+);
+
+-- The types that have ever been flushed. Few, so that "events with this tag" can be looked up as "events
+-- of each of these types with this tag".
+CREATE TABLE event_types (
+    type text NOT NULL PRIMARY KEY
+);
+
+-- Where appends land. Ids are handed out while the append holds its key locks, so they ascend within a key;
+-- across keys a lower id may commit after a higher one. CACHE 1 is what makes the first half true.
+CREATE TABLE staging (
+    id             bigint      GENERATED ALWAYS AS IDENTITY (CACHE 1) PRIMARY KEY,
+    recorded_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    version_id     integer,
+    type           text        NOT NULL,
+    tags           text[]      NOT NULL,
+    keys           bigint[]    NOT NULL,
+    command_id     text        NOT NULL,
+    correlation_id text,
+    causation_id   text,
+    data           json        NOT NULL
+) WITH (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_scale_factor = 0,
+    autovacuum_analyze_threshold = 1000000, autovacuum_vacuum_cost_delay = 0
+);
+
+-- The keys of staged rows. Without it a check would scan staging, and a backlog would slow the very
+-- checks that wait for it.
+CREATE TABLE staged_keys (
+    key       bigint NOT NULL,
+    staged_id bigint NOT NULL,
+    PRIMARY KEY (key, staged_id)
+) WITH (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
+    autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_scale_factor = 0,
+    autovacuum_analyze_threshold = 1000000, autovacuum_vacuum_cost_delay = 0
+);
+
+-- Who flushes. One row at the most; see take_lease() for the protocol.
+CREATE TABLE flusher_lease (
+    only_row   boolean     NOT NULL PRIMARY KEY DEFAULT true CHECK (only_row),
+    holder     uuid        NOT NULL,
+    expires_at timestamptz NOT NULL
+);
+
+-- The advisory locks of different stores in one database must not meet. Key locks take a bigint; the locks
+-- of a store as a whole live in the space of two integers, which Postgres keeps apart from the first.
+CREATE FUNCTION store_salt() RETURNS bigint LANGUAGE sql STABLE
+RETURN hashtextextended(current_schema(), 0);

@@ -1,0 +1,78 @@
+-- Moves up to `batch` staged rows to the log, oldest id first, and numbers them.
+--
+-- The transaction's lock is what makes a second flusher harmless: it waits, and then sees what the first has
+-- done, because each statement below begins after the lock is held. Positions continue from the highest one:
+-- only this function inserts events, under this lock, so a rollback leaves no gap and no counter has to agree
+-- with the log (or bloats beside a long snapshot).
+--
+-- Order within a boundary is kept: two appends that share a key hold its lock one after the other, so the
+-- second one's rows have higher ids, and whoever sees them sees the first one's rows too.
+CREATE FUNCTION flush(batch integer, OUT flushed integer, OUT head bigint)
+LANGUAGE plpgsql VOLATILE
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'flush() needs READ COMMITTED: each of its statements must see a snapshot of its own'
+            USING ERRCODE = 'invalid_transaction_state';
+    END IF;
+
+    PERFORM pg_advisory_xact_lock(hashtext(current_schema()), 1);
+
+    SELECT coalesce(max(e.position), 0) INTO head FROM events e;
+
+    WITH taken AS (
+        DELETE FROM staging s USING (SELECT o.id FROM staging o ORDER BY o.id LIMIT batch) AS oldest
+         WHERE s.id = oldest.id
+        RETURNING s.*
+    ), numbered AS (
+        SELECT flush.head + row_number() OVER (ORDER BY t.id) AS position, t.* FROM taken t
+    ), moved AS (
+        INSERT INTO events (position, staged_id, recorded_at, version_id, type, tags,
+                            command_id, correlation_id, causation_id, data)
+        SELECT n.position, n.id, n.recorded_at, n.version_id, n.type, n.tags,
+               n.command_id, n.correlation_id, n.causation_id, n.data
+          FROM numbered n ORDER BY n.position
+    ), indexed AS (
+        INSERT INTO event_keys (key, position)
+        SELECT k.key, n.position FROM numbered n CROSS JOIN unnest(n.keys) AS k (key) ORDER BY 1, 2
+    ), unindexed AS (
+        DELETE FROM staged_keys sk
+         USING (SELECT k.key, t.id FROM taken t CROSS JOIN unnest(t.keys) AS k (key)) AS gone
+         WHERE sk.key = gone.key AND sk.staged_id = gone.id
+    ), typed AS (
+        INSERT INTO event_types (type)
+        SELECT DISTINCT n.type FROM numbered n
+         WHERE NOT EXISTS (SELECT FROM event_types t WHERE t.type = n.type)
+    )
+    SELECT count(*)::integer INTO flushed FROM numbered;
+
+    head := head + flushed;
+    IF flushed > 0 THEN
+        -- Here, and never in an append: NOTIFY takes a lock of the whole database at commit.
+        PERFORM pg_notify('weir_' || current_schema(), head::text);
+    END IF;
+END
+$$;
+
+-- Takes or renews the flusher's lease for `holder`; true if it now leads.
+--
+--            take_lease(me)                       take_lease(me), every third of the lease
+--   follower ─────────► leader ◄──────────────────────────────────┐
+--      ▲  someone else's   │                                      │
+--      └───────────────────┴─ lease ran out, and another took it ─┘
+--
+-- The database's clock alone decides when a lease has run out, so hosts need not agree on the time. A leader
+-- that hangs, or whose connection does, stops renewing and is replaced; should it come back in the middle of
+-- a flush, the lock in flush() keeps it harmless.
+CREATE FUNCTION take_lease(me uuid, lease interval) RETURNS boolean
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    INSERT INTO flusher_lease AS l (holder, expires_at) VALUES (me, clock_timestamp() + lease)
+    ON CONFLICT (only_row) DO UPDATE
+       SET holder = excluded.holder, expires_at = excluded.expires_at
+     WHERE l.holder = excluded.holder OR l.expires_at < clock_timestamp();
+    RETURN FOUND;
+END
+$$;
