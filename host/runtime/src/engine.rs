@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-use crate::limits::{Limits, TABLE_ELEMENTS};
+use crate::limits::{CORE_INSTANCES, Limits, MEMORIES, TABLE_ELEMENTS, TABLES};
 
 /// How often the epoch moves on, and so how finely a deadline is kept.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
@@ -60,16 +60,16 @@ fn pooled(limits: &Limits, instances: u32) -> Config {
     pool.total_component_instances(instances);
     // One instance of a component is up to 40 core instances and several tables and memories (Python built
     // by componentize-py has 38 and about ten). Core instances are only counted; memories and tables
-    // reserve address space, so they are shared out as if an average component had two and four. The
-    // constants give a single large component room in a small pool.
-    pool.max_core_instances_per_component(100);
-    pool.total_core_instances(instances.saturating_mul(40).saturating_add(100));
-    pool.max_memories_per_component(8);
-    pool.total_memories(instances.saturating_mul(2).saturating_add(8));
-    pool.max_tables_per_component(32);
-    pool.total_tables(instances.saturating_mul(4).saturating_add(32));
-    pool.max_tables_per_module(8);
-    pool.max_memories_per_module(2);
+    // reserve address space, so they are shared out as if an average component had two and four. What
+    // is added gives a single large component room in a small pool.
+    pool.max_core_instances_per_component(CORE_INSTANCES as u32);
+    pool.total_core_instances(instances.saturating_mul(40).saturating_add(CORE_INSTANCES as u32));
+    pool.max_memories_per_component(MEMORIES as u32);
+    pool.total_memories(instances.saturating_mul(2).saturating_add(MEMORIES as u32));
+    pool.max_tables_per_component(TABLES as u32);
+    pool.total_tables(instances.saturating_mul(4).saturating_add(TABLES as u32));
+    pool.max_tables_per_module(TABLES as u32);
+    pool.max_memories_per_module(MEMORIES as u32);
     pool.table_elements(TABLE_ELEMENTS);
     pool.max_component_instance_size(4 << 20);
     pool.max_core_instance_size(4 << 20);

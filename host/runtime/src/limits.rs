@@ -2,6 +2,8 @@ use std::time::Duration;
 
 use wasmtime::ResourceLimiter;
 
+use crate::instance::refusal;
+
 /// How much a handler may use. A handler that asks for more fails its own command, and no other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -34,6 +36,14 @@ impl Default for Limits {
 /// Elements of one table. Tables hold a program's function pointers; the largest interpreter that was tried
 /// has 7,688.
 pub(crate) const TABLE_ELEMENTS: usize = 20_000;
+
+/// Tables, memories and core instances of one instance of a component. A component made by an interpreter's
+/// toolchain is dozens of modules linked together.
+pub(crate) const TABLES: usize = 32;
+/// See [`TABLES`].
+pub(crate) const MEMORIES: usize = 8;
+/// See [`TABLES`].
+pub(crate) const CORE_INSTANCES: usize = 100;
 
 /// Watches over one instance's memory, and remembers what it was asked for when it says no.
 #[derive(Debug)]
@@ -69,10 +79,22 @@ impl ResourceLimiter for Limiter {
 
     fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         if desired > TABLE_ELEMENTS {
-            return Err(super::instance::refusal(format!(
+            return Err(refusal(format!(
                 "it asked for a table of {desired} elements, more than {TABLE_ELEMENTS}"
             )));
         }
         Ok(true)
+    }
+
+    fn instances(&self) -> usize {
+        CORE_INSTANCES
+    }
+
+    fn tables(&self) -> usize {
+        TABLES
+    }
+
+    fn memories(&self) -> usize {
+        MEMORIES
     }
 }

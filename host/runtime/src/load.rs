@@ -8,8 +8,8 @@ mod imports;
 
 use wasmtime::component::Component;
 
-use crate::bindings::{CommandHandler, CommandHandlerPre, Description};
-use crate::failure::{Call, Failure};
+use crate::bindings::{CommandHandlerPre, Description};
+use crate::failure::Call;
 use crate::handler::Handler;
 use crate::instance::{Identity, Instance, State};
 use crate::pure_wasi::World;
@@ -40,24 +40,31 @@ impl Runtime {
         Ok(Handler::new(version, description, component, self.limits().clone()))
     }
 
-    /// Joins the imports to their stubs, and compares the types of all functions with the contract's.
+    /// Joins the imports to their stubs and finds the exported functions.
     fn link(&self, component: &Component) -> Result<CommandHandlerPre<State>, LoadError> {
         let linker = imports::linker(component)?;
         let instance = linker
             .instantiate_pre(component)
-            .map_err(|error| LoadError::ImportShape(error::causes(&error)))?;
+            .map_err(|error| LoadError::ImportShape(error::import_mismatch(&error)))?;
         CommandHandlerPre::new(instance).map_err(|error| LoadError::ExportShape(error::causes(&error)))
     }
 
+    /// Makes an instance, compares the types of its functions with the contract's, and lets it describe itself.
     fn describe(
         &self,
         version: Version,
         component: &CommandHandlerPre<State>,
-    ) -> Result<Description, Failure> {
+    ) -> Result<Description, LoadError> {
         let identity = Identity { name: None, version };
         let world = World::without_command(self.limits());
         let mut instance = Instance::new(self.engine(), identity, self.limits(), world);
-        let bindings: CommandHandler = instance.call(Call::Start, |store| component.instantiate(store))?;
-        instance.call(Call::Describe, |store| bindings.weir_handler_handler().call_describe(store))
+        let bindings = instance.call(Call::Start, |store| {
+            let exports = component.instance_pre().instantiate(&mut *store)?;
+            Ok(exports::bind(store, &exports))
+        })?;
+        let bindings = bindings.map_err(LoadError::ExportShape)?;
+        let description =
+            instance.call(Call::Describe, |store| bindings.weir_handler_handler().call_describe(store))?;
+        Ok(description)
     }
 }

@@ -1,5 +1,7 @@
 //! The runtime against real components: `tests/guests` has their sources, `cargo xtask guests` builds them.
 
+#![allow(clippy::unwrap_used, reason = "clippy.toml allows it in tests, but not in what they share")]
+
 #[path = "runtime/guests.rs"]
 mod guests;
 

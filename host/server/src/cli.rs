@@ -155,10 +155,10 @@ fn default_cache() -> Option<PathBuf> {
     cache.map(|cache| cache.join("weir").join("compiled"))
 }
 
-/// Logs go to the standard error; `RUST_LOG` says which.
-fn log_to_stderr() {
+/// Logs go to the standard error; `RUST_LOG` says which, in place of `usual`.
+fn log_to_stderr(usual: &str) {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,sqlx=error"));
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(usual));
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
     tracing_subscriber::fmt()
         .with_env_filter(filter)

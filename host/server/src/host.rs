@@ -1,9 +1,6 @@
 //! What a command runs in: the store, the runtime, the loaded handlers, and the bounds of one process.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -21,21 +18,22 @@ pub(crate) struct Host {
     pub(crate) store: Store,
     pub(crate) handlers: Handlers,
     pub(crate) head: tokio::sync::watch::Receiver<u64>,
-    /// Cancelled when the host is to stop: streams end, commands under way do not.
+    /// Cancelled when the host is to stop: nobody new is let in and streams end, but commands under way do not.
     pub(crate) shutdown: CancellationToken,
     /// Commands under way. They are waited for.
     pub(crate) commands: TaskTracker,
     places: Arc<Semaphore>,
     instances: Arc<Semaphore>,
     background: TaskTracker,
+    /// Cancelled when the background tasks may end: after the last command.
+    rest: CancellationToken,
 }
 
 impl Host {
     /// Starts the background tasks: the flusher, the watch over the log, the registry's follower. The
     /// handlers that the registry names are loaded when this returns.
     pub(crate) async fn start(store: Store, runtime: Runtime, instances: u32) -> Result<Self, weir_store::Error> {
-        let shutdown = CancellationToken::new();
-        let background = TaskTracker::new();
+        let (background, rest) = (TaskTracker::new(), CancellationToken::new());
         let watch = HeadWatch::new(store.clone());
         let handlers = Handlers::new(store.clone(), runtime);
         handlers.catch_up().await?;
@@ -43,32 +41,35 @@ impl Host {
             head: watch.head(),
             handlers: handlers.clone(),
             store: store.clone(),
-            shutdown: shutdown.clone(),
+            shutdown: CancellationToken::new(),
             commands: TaskTracker::new(),
             places: Arc::new(Semaphore::new(COMMANDS)),
             instances: Arc::new(Semaphore::new(instances as usize)),
             background: background.clone(),
+            rest: rest.clone(),
         };
-        background.spawn(handlers.follow(watch.deployments(), shutdown.clone()));
-        background.spawn(watch.run(shutdown.clone()));
-        background.spawn(Flusher::new(store).run(shutdown));
+        background.spawn(handlers.follow(watch.deployments(), rest.clone()));
+        background.spawn(watch.run(rest.clone()));
+        background.spawn(Flusher::new(store).run(rest));
         Ok(host)
     }
 
-    /// Stops: commands under way finish, what they staged is flushed, connections close.
+    /// Stops: nobody new is let in, commands under way finish, what they staged is flushed, connections close.
     pub(crate) async fn stop(self, patience: Duration) {
-        let began = Instant::now();
+        self.shutdown.cancel();
         self.commands.close();
         if tokio::time::timeout(patience, self.commands.wait()).await.is_err() {
             tracing::warn!(left = self.commands.len(), "commands still under way are given up");
         }
-        self.shutdown.cancel();
+        self.rest.cancel();
         self.background.close();
-        let rest = patience.saturating_sub(began.elapsed()) + Duration::from_secs(2);
-        if tokio::time::timeout(rest, self.background.wait()).await.is_err() {
-            tracing::warn!("background tasks did not end in time; another host's flusher goes on where this one was");
+        let end = async {
+            self.background.wait().await;
+            self.store.close().await;
+        };
+        if tokio::time::timeout(patience, end).await.is_err() {
+            tracing::warn!("the flusher did not end in time; the next host's goes on where it was");
         }
-        let _ = tokio::time::timeout(rest, self.store.close()).await;
     }
 
     /// A place among the commands under way, or how many there may be.

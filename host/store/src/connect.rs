@@ -68,11 +68,15 @@ impl StoreConfig {
     /// If the URL is none; the text says why.
     pub(crate) fn options(&self) -> Result<PgConnectOptions, Error> {
         let millis = |duration: Duration| duration.as_millis().to_string();
-        let options = PgConnectOptions::from_str(&self.url).map_err(|error| {
+        let unclear = |why: &str| {
             Error::Unavailable(format!(
-                "the database URL can't be understood ({error}); it looks like postgres://user:password@host:5432/name"
+                "the database URL can't be understood ({why}); it looks like postgres://user:password@host:5432/name"
             ))
-        })?;
+        };
+        if !["postgres://", "postgresql://"].iter().any(|scheme| self.url.starts_with(scheme)) {
+            return Err(unclear("it does not begin with postgres://"));
+        }
+        let options = PgConnectOptions::from_str(&self.url).map_err(|error| unclear(&error.to_string()))?;
         Ok(options
             .application_name("weir")
             // The check for conflicts needs a new snapshot for each statement.

@@ -152,11 +152,24 @@ impl Store {
         Ok(self.known().await?.types)
     }
 
-    /// Whether some event of the log carries the tag.
+    /// Whether some event carries the tag, numbered or not.
     ///
     /// # Errors
     /// Whatever the database says.
     pub async fn knows_tag(&self, tag: &Tag) -> Result<bool, Error> {
+        let staged = async {
+            sqlx::query_scalar!(
+                r#"SELECT EXISTS (SELECT FROM staging WHERE tags @> ARRAY[$1]) AS "staged!""#,
+                tag.as_str()
+            )
+            .fetch_one(self.control())
+            .await
+            .map_err(classify)
+        };
+        // Staging first: a flush in between shows the event in both places rather than in neither.
+        if self.bounded(staged).await? {
+            return Ok(true);
+        }
         let filter = Filter { event_types: Vec::new(), tags: vec![tag.clone()] };
         let mut after = 0;
         loop {

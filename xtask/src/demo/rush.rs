@@ -120,7 +120,11 @@ impl Rush<'_> {
                 Ok((StatusCode::SERVICE_UNAVAILABLE, _)) => thread::sleep(PAUSE),
                 Ok((status, body)) => return understand(status, &body),
                 Err(error) if was_never_sent(&error) && self.host_gets_killed => thread::sleep(PAUSE),
-                Err(_) if self.host_gets_killed => return Ok((Outcome::Unknown, 0)),
+                Err(_) if self.host_gets_killed => {
+                    // A dying process may still take a connection. The next command is not to be lost too.
+                    thread::sleep(PAUSE);
+                    return Ok((Outcome::Unknown, 0));
+                }
                 Err(error) => return Err(error).with_context(|| format!("POST {url}")),
             }
         }

@@ -90,3 +90,8 @@ fn list(names: &[String]) -> String {
 pub(super) fn causes(error: &wasmtime::Error) -> String {
     format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
 }
+
+/// The causes of an import that does not match, without what wasmtime says of its linker.
+pub(super) fn import_mismatch(error: &wasmtime::Error) -> String {
+    causes(error).replace(", but a matching implementation was not found in the linker", "")
+}

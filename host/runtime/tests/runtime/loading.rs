@@ -130,7 +130,7 @@ fn shape(from: &str, to: &str) -> String {
 
 #[test]
 fn a_handler_of_another_shape() {
-    let text = shape("describe: func() -> description;", "");
+    let text = shape("describe: func() -> description;", "explain: func() -> description;");
     assert!(text.contains("describe"), "{text}");
 
     let text = shape("-> result<list<query-item>, rejection>;", "-> list<query-item>;");

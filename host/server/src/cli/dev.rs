@@ -32,7 +32,8 @@ pub(crate) struct DevArgs {
 }
 
 pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
-    log_to_stderr();
+    // Commands are shown one by one here; a host that serves thousands a second does not.
+    log_to_stderr("info,sqlx=error,weir::http::commands=debug");
     let stop = stop_signal()?;
     let files = args.handlers.iter().map(|file| found(file)).collect::<anyhow::Result<Vec<_>>>()?;
     let listener = args.listen.bind().await?;

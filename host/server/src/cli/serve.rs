@@ -29,7 +29,7 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<()> {
-    log_to_stderr();
+    log_to_stderr("info,sqlx=error");
     let stop = stop_signal()?;
     let listener = args.listen.bind().await?;
     let config = args.database.store.config(args.database.database_url);

@@ -59,10 +59,10 @@ pub(super) async fn submit(
     let ms = began.elapsed().as_secs_f64() * 1000.0;
     match &result {
         Ok(Answer { verdict: Verdict::Accepted(events), attempts, .. }) => {
-            tracing::info!(command = name, events = events.len(), attempts, "accepted in {ms:.1} ms");
+            tracing::debug!(command = name, events = events.len(), attempts, "accepted in {ms:.1} ms");
         }
         Ok(Answer { verdict: Verdict::Rejected(rejection), .. }) => {
-            tracing::info!(command = name, code = rejection.code, "rejected in {ms:.1} ms: {}", rejection.message);
+            tracing::debug!(command = name, code = rejection.code, "rejected in {ms:.1} ms: {}", rejection.message);
         }
         Err(failure) => tracing::warn!(command = name, "failed in {ms:.1} ms: {failure}"),
     }

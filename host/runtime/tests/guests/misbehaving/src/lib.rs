@@ -22,7 +22,6 @@ const COMMANDS: &[&str] = &[
     "reject",
     "panic",
     "panic-in-boundary",
-    "panic-in-apply",
     "loop",
     "allocate",
     "exit",
@@ -70,7 +69,8 @@ impl Guest for Misbehaving {
     }
 }
 
-/// How many events of type `Counted` it saw under each tag, and whether an event told it to fail.
+/// How many events of type `Counted` it saw under each tag. An event with the data `{"poison":true}` makes it
+/// panic.
 #[derive(Default)]
 struct Model {
     counted: RefCell<HashMap<String, u64>>,
@@ -115,7 +115,7 @@ impl GuestDecisionModel for Model {
             "bad-data" => accept_text("Noted", &note, "{not json".into()),
             "deep-data" => accept_text("Noted", &note, "[".repeat(10_000) + &"]".repeat(10_000)),
             "huge-answer" => accept_text("Noted", &note, huge_string()),
-            "many-events" => Decision::Accept(vec![event("Noted", &note, "{}".into()); 300_000]),
+            "many-events" => Decision::Accept(vec![event("Noted", &note, "{}".into()); 200_000]),
             "widen" => self.widen_until_seen(&note, &data),
             "widen-forever" => Decision::Widen(vec![item(&["Noted"], &["note:more"])]),
             "clock" => accept("Noted", &note, clocks::reading()),

@@ -1,0 +1,24 @@
+//! The store against a real Postgres. Each test has a schema of its own; see `fixture`.
+
+// A test may stop at the first surprise.
+#![allow(clippy::unwrap_used, reason = "clippy.toml exempts test functions, but not what they share")]
+
+#[path = "store/fixture.rs"]
+mod fixture;
+
+#[path = "store/appends.rs"]
+mod appends;
+#[path = "store/flushes.rs"]
+mod flushes;
+#[path = "store/locks.rs"]
+mod locks;
+#[path = "store/log.rs"]
+mod log;
+#[path = "store/races.rs"]
+mod races;
+#[path = "store/reads.rs"]
+mod reads;
+#[path = "store/set_up.rs"]
+mod set_up;
+#[path = "store/versions.rs"]
+mod versions;

@@ -1,0 +1,91 @@
+//! Reading the log in pages.
+
+use weir_store::{Filter, LoggedEvent, Provenance};
+
+use crate::fixture::{Fixture, event};
+
+fn filter(types: &[&str], tags: &[&str]) -> Filter {
+    Filter {
+        event_types: types.iter().map(|name| name.parse().unwrap()).collect(),
+        tags: tags.iter().map(|tag| tag.parse().unwrap()).collect(),
+    }
+}
+
+async fn all(f: &Fixture, filter: &Filter, limit: u32) -> Vec<u64> {
+    let (mut after, mut positions) = (0, Vec::new());
+    loop {
+        let page = f.store.page(after, filter, limit).await.unwrap();
+        assert!(page.events.len() <= limit as usize);
+        positions.extend(page.events.iter().map(|e: &LoggedEvent| e.position));
+        if page.next >= page.head {
+            return positions;
+        }
+        assert!(page.next > after, "a page must get on");
+        after = page.next;
+    }
+}
+
+#[tokio::test]
+async fn pages_of_any_size_and_filter_add_up_to_what_matches() {
+    let f = Fixture::new().await;
+    let mut events = Vec::new();
+    for n in 0..60u64 {
+        let parity = if n % 2 == 0 { "n:even" } else { "n:odd" };
+        let third = format!("third:{}", n % 3);
+        events.push(event(if n % 5 == 0 { "Fifth" } else { "Other" }, &[parity, &third], &n.to_string()));
+    }
+    f.append(&events, None).await;
+    f.flush().await;
+    let positions = |matches: &dyn Fn(u64) -> bool| (0..60).filter(|n| matches(*n)).map(|n| n + 1).collect::<Vec<_>>();
+    for limit in [1, 7, 1000] {
+        assert_eq!(all(&f, &filter(&[], &[]), limit).await, positions(&|_| true));
+        assert_eq!(all(&f, &filter(&["Fifth"], &[]), limit).await, positions(&|n| n % 5 == 0));
+        assert_eq!(all(&f, &filter(&["Fifth", "Other"], &[]), limit).await, positions(&|_| true));
+        assert_eq!(all(&f, &filter(&[], &["n:even"]), limit).await, positions(&|n| n % 2 == 0));
+        assert_eq!(all(&f, &filter(&[], &["n:even", "third:1"]), limit).await, positions(&|n| n % 6 == 4));
+        assert_eq!(all(&f, &filter(&["Fifth"], &["third:0", "n:odd"]), limit).await, positions(&|n| n % 30 == 15));
+        assert_eq!(all(&f, &filter(&[], &["n:none"]), limit).await, positions(&|_| false));
+    }
+}
+
+#[tokio::test]
+async fn what_is_staged_has_no_place_in_the_log_yet() {
+    let f = Fixture::new().await;
+    f.append(&[event("A", &["x:1"], "1")], None).await;
+    let page = f.store.page(0, &Filter::default(), 10).await.unwrap();
+    assert_eq!((page.events.len(), page.next, page.head), (0, 0, 0));
+    assert!(f.store.knows_tag(&"x:1".parse().unwrap()).await.unwrap(), "but its tag is known");
+    f.flush().await;
+    assert_eq!(f.store.head().await.unwrap(), 1);
+    assert!(f.store.knows_tag(&"x:1".parse().unwrap()).await.unwrap());
+    assert!(!f.store.knows_tag(&"x:2".parse().unwrap()).await.unwrap());
+}
+
+#[tokio::test]
+async fn beyond_the_end_there_is_nothing_and_no_error() {
+    let f = Fixture::new().await;
+    for after in [0, 7, u64::MAX] {
+        let page = f.store.page(after, &Filter::default(), 10).await.unwrap();
+        assert_eq!((page.events.len(), page.next), (0, after));
+    }
+}
+
+#[tokio::test]
+async fn an_event_carries_where_it_came_from() {
+    let f = Fixture::new().await;
+    let provenance = Provenance {
+        command_id: "command-1".into(),
+        correlation_id: None,
+        causation_id: Some("event-9".into()),
+        version_id: None,
+    };
+    let append = weir_store::Append { events: &[event("A", &[], "1")], condition: None, provenance: &provenance };
+    f.store.append(append).await.unwrap();
+    f.flush().await;
+    let page = f.store.page(0, &Filter::default(), 10).await.unwrap();
+    let logged = &page.events[0];
+    assert_eq!(logged.command_id, "command-1");
+    assert_eq!(logged.correlation_id, "command-1", "a command that nothing caused begins a conversation");
+    assert_eq!(logged.causation_id.as_deref(), Some("event-9"));
+    assert_eq!(logged.handler, None);
+}
