@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use weir_postgres::Binaries;
 
@@ -82,16 +82,37 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     step(&format!("The host listens on {}, with the handler deployed", host.address()));
 
     let played = play(&mut host, options, &interrupt);
-    if played.is_err() && interrupt.check().is_ok() {
+    if !matches!(&played, Ok(outcome) if outcome.broken.is_none()) && interrupt.check().is_ok() {
         eprintln!("The end of the host's log:\n{}", host.log_tail());
+    }
+    if let (true, Ok(outcome)) = (options.stay, &played) {
+        println!("To play with until Ctrl-C: {}\n{}", host.address(), outcome.summary);
+        interrupt.wait();
     }
     step("Stopping the host and its PostgreSQL, and removing the temporary place");
     let stopped = host.stop();
-    played.and(stopped)
+    let outcome = played?;
+    if !options.stay {
+        // The last line of all, whichever streams one reads.
+        println!("{}", outcome.summary);
+    }
+    stopped?;
+    match outcome.broken {
+        None => Ok(()),
+        Some(broken) => bail!(broken),
+    }
 }
 
-/// The rush and its reckoning. An error says that a rule was broken or that it did not come that far.
-fn play(host: &mut Host, options: &Options, interrupt: &Interrupt) -> Result<()> {
+/// A rush that came to its end.
+struct Outcome {
+    /// One JSON object.
+    summary: String,
+    /// What the check found fault with.
+    broken: Option<String>,
+}
+
+/// The rush and its reckoning. An error says that it did not come that far.
+fn play(host: &mut Host, options: &Options, interrupt: &Interrupt) -> Result<Outcome> {
     let Options { students, courses, clients, seed, .. } = *options;
     let plan = plan::plan(Size { students, courses, seed });
     let address = host.address().to_owned();
@@ -129,20 +150,14 @@ fn play(host: &mut Host, options: &Options, interrupt: &Interrupt) -> Result<()>
     let killed = options.kill.map(|_| killed);
     let report = Report { answers: &answers, log: &log, verdict: &verdict, took, killed };
     report.print();
-    if options.stay {
-        println!("To play with until Ctrl-C: {address}");
-    }
-    println!("{}", serde_json::to_string(&report.summary())?);
-    if options.stay {
-        interrupt.wait();
-    }
-    ensure!(
-        verdict.is_clean(),
-        "the rules are broken in {} cases, and {} positions are missing",
-        verdict.violations(),
-        verdict.gaps
-    );
-    Ok(())
+    let broken = (!verdict.is_clean()).then(|| {
+        format!(
+            "the rules are broken in {} cases, and {} positions are missing",
+            verdict.violations(),
+            verdict.gaps
+        )
+    });
+    Ok(Outcome { summary: serde_json::to_string(&report.summary())?, broken })
 }
 
 /// Builds `weir` and returns the program, wherever cargo is told to put it.

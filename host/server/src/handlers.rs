@@ -32,7 +32,9 @@ pub(crate) enum NotFound {
 pub(crate) enum DeployError {
     #[error(transparent)]
     Refused(#[from] LoadError),
-    #[error("the command \"{command}\" belongs to the handler \"{owner}\" already: rename it, or remove it there first")]
+    #[error(
+        "the command \"{command}\" belongs to the handler \"{owner}\" already: rename it, or remove it there first"
+    )]
     CommandOwned { command: String, owner: String },
     #[error(transparent)]
     Store(#[from] weir_store::Error),
@@ -53,7 +55,10 @@ pub(crate) struct Handlers {
 enum Entry {
     Ready(Loaded),
     /// Active, but this host could not load it.
-    Unready { version: ActiveVersion, reason: String },
+    Unready {
+        version: ActiveVersion,
+        reason: String,
+    },
 }
 
 impl Entry {
@@ -89,7 +94,8 @@ impl Handlers {
             }),
             None => {
                 let known: Vec<_> = active.values().flat_map(Entry::commands).map(String::as_str).collect();
-                let known = if known.is_empty() { "none, no handler is deployed".into() } else { known.join(", ") };
+                let known =
+                    if known.is_empty() { "none, no handler is deployed".into() } else { known.join(", ") };
                 Err(NotFound::Unknown { command: command.to_owned(), known })
             }
         }
@@ -97,10 +103,13 @@ impl Handlers {
 
     /// All handlers that are ready, by name.
     pub(crate) fn ready(&self) -> Vec<Loaded> {
-        self.active().values().filter_map(|entry| match entry {
-            Entry::Ready(loaded) => Some(loaded.clone()),
-            Entry::Unready { .. } => None,
-        }).collect()
+        self.active()
+            .values()
+            .filter_map(|entry| match entry {
+                Entry::Ready(loaded) => Some(loaded.clone()),
+                Entry::Unready { .. } => None,
+            })
+            .collect()
     }
 
     /// Loads a component, records it as its handler's active version and lets this host use it at once.

@@ -32,7 +32,11 @@ pub(crate) struct Host {
 impl Host {
     /// Starts the background tasks: the flusher, the watch over the log, the registry's follower. The
     /// handlers that the registry names are loaded when this returns.
-    pub(crate) async fn start(store: Store, runtime: Runtime, instances: u32) -> Result<Self, weir_store::Error> {
+    pub(crate) async fn start(
+        store: Store,
+        runtime: Runtime,
+        instances: u32,
+    ) -> Result<Self, weir_store::Error> {
         let (background, rest) = (TaskTracker::new(), CancellationToken::new());
         let watch = HeadWatch::new(store.clone());
         let handlers = Handlers::new(store.clone(), runtime);

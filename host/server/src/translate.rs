@@ -61,7 +61,8 @@ fn new_event(event: Event) -> Result<NewEvent, String> {
         .collect::<Result<_, _>>()?;
     let data = Json::try_from(event.data)
         .map_err(|error| format!("the data of {} can't be stored: {error}", event_type.as_str()))?;
-    NewEvent::new(event_type, tags, data).map_err(|tags| format!("it has {tags} tags, {} is the most", bounds::TAGS))
+    NewEvent::new(event_type, tags, data)
+        .map_err(|tags| format!("it has {tags} tags, {} is the most", bounds::TAGS))
 }
 
 /// What a guest is shown of the log.

@@ -103,7 +103,6 @@ mod tests {
         assert_ne!(key("ab", "c"), key("a", "bc"));
     }
 
-
     #[test]
     fn whoever_writes_a_matching_event_locks_a_key_of_the_condition() {
         let clauses = Clauses::of(&boundary(&["A", "B"], &["x:1", "y:2"]));

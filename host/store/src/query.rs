@@ -16,7 +16,9 @@ pub struct QueryItem {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBoundary {
     /// Without a type there is no key to lock.
-    #[error("query item {0} names no event type: an item needs at least one type and one tag to be locked by")]
+    #[error(
+        "query item {0} names no event type: an item needs at least one type and one tag to be locked by"
+    )]
     NoType(usize),
     /// Without a tag there is no key to lock.
     #[error(

@@ -2,9 +2,7 @@
 
 use time::OffsetDateTime;
 
-use crate::{
-    Boundary, Error, EventType, Json, ReadToken, Store, Tag, error::classify, lock_key::Clauses,
-};
+use crate::{Boundary, Error, EventType, Json, ReadToken, Store, Tag, error::classify, lock_key::Clauses};
 
 /// An event as a decision sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,9 +25,12 @@ struct Deployed {
 }
 
 pub(crate) fn run(args: &DeployArgs) -> anyhow::Result<ExitCode> {
-    let component = std::fs::read(&args.file).with_context(|| format!("can't read {}", args.file.display()))?;
-    let result =
-        agent(false).post(args.remote.address("/v1/handlers")).content_type("application/wasm").send(&component[..]);
+    let component =
+        std::fs::read(&args.file).with_context(|| format!("can't read {}", args.file.display()))?;
+    let result = agent(false)
+        .post(args.remote.address("/v1/handlers"))
+        .content_type("application/wasm")
+        .send(&component[..]);
     match args.remote.answer(result)? {
         Ok(mut response) => {
             let Deployed { handler, version, status, commands } =

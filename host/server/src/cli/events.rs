@@ -78,7 +78,8 @@ enum Ended {
 }
 
 fn read(args: &EventsArgs, place: &mut Place) -> Result<(), Ended> {
-    let mut address = args.remote.address(&format!("/v1/events?after={}&follow={}", place.after, args.follow));
+    let mut address =
+        args.remote.address(&format!("/v1/events?after={}&follow={}", place.after, args.follow));
     for event_type in &args.types {
         address += &format!("&type={}", encoded(event_type));
     }

@@ -19,7 +19,8 @@ impl LocalPostgres {
         tokio::task::spawn_blocking(move || {
             let mut say = |line: &str| tracing::info!("{line}");
             let binaries = Binaries::find_or_get(&mut say)?;
-            let server = Server::start(&binaries, &Settings { dir, durable: true, extra: Vec::new() }, &mut say)?;
+            let server =
+                Server::start(&binaries, &Settings { dir, durable: true, extra: Vec::new() }, &mut say)?;
             server.create_database_if_missing(DATABASE)?;
             let how = if server.adopted() { "still running" } else { "started" };
             tracing::info!(port = server.port(), data = %server.dir().display(), "Postgres is {how}");

@@ -40,7 +40,10 @@ impl RemoteArgs {
         result: Result<Response<Body>, ureq::Error>,
     ) -> anyhow::Result<Result<Response<Body>, Problem>> {
         let mut response = result.with_context(|| {
-            format!("no answer from a host at {}; is one running (weir dev)? else name it with --url", self.address(""))
+            format!(
+                "no answer from a host at {}; is one running (weir dev)? else name it with --url",
+                self.address("")
+            )
         })?;
         if response.status().is_success() {
             return Ok(Ok(response));

@@ -10,7 +10,9 @@ use serde_json::value::RawValue;
 use super::remote::{RemoteArgs, agent, encoded};
 
 #[derive(Args)]
-#[command(after_help = "Ends with 0 if the command was accepted, 2 if the handler refused it, 1 on any error.")]
+#[command(
+    after_help = "Ends with 0 if the command was accepted, 2 if the handler refused it, 1 on any error."
+)]
 pub(crate) struct SendArgs {
     /// The command's name: subscribeStudentToCourse
     name: String,
@@ -52,7 +54,8 @@ pub(crate) fn run(args: &SendArgs) -> anyhow::Result<ExitCode> {
     let result = agent(false).post(&address).content_type("application/json").send(&data);
     match args.remote.answer(result)? {
         Ok(mut response) => {
-            let accepted: Accepted = response.body_mut().read_json().context("can't understand the answer")?;
+            let accepted: Accepted =
+                response.body_mut().read_json().context("can't understand the answer")?;
             println!("accepted {} ({})", args.name, accepted.command_id);
             for event in accepted.events {
                 println!("  {} [{}] {}", event.event_type, event.tags.join(", "), event.data);

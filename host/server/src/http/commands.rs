@@ -62,7 +62,12 @@ pub(super) async fn submit(
             tracing::debug!(command = name, events = events.len(), attempts, "accepted in {ms:.1} ms");
         }
         Ok(Answer { verdict: Verdict::Rejected(rejection), .. }) => {
-            tracing::debug!(command = name, code = rejection.code, "rejected in {ms:.1} ms: {}", rejection.message);
+            tracing::debug!(
+                command = name,
+                code = rejection.code,
+                "rejected in {ms:.1} ms: {}",
+                rejection.message
+            );
         }
         Err(failure) => tracing::warn!(command = name, "failed in {ms:.1} ms: {failure}"),
     }
@@ -106,7 +111,12 @@ fn data(body: Result<Bytes, BytesRejection>) -> Result<weir_store::Json, Problem
         Ok(body) => body,
         Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
             let detail = format!("a command's data may have {} bytes", super::BODY_BYTES);
-            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "The body is too large", detail));
+            return Err(Problem::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "body-too-large",
+                "The body is too large",
+                detail,
+            ));
         }
         Err(rejection) => return Err(bad(rejection.body_text())),
     };

@@ -178,7 +178,8 @@ fn parse(
     query: Result<Query<Vec<(String, String)>>, QueryRejection>,
     headers: &HeaderMap,
 ) -> Result<Wanted, Problem> {
-    let bad = |detail: String| Problem::bad_request("malformed-query", "The query can't be understood", detail);
+    let bad =
+        |detail: String| Problem::bad_request("malformed-query", "The query can't be understood", detail);
     let Query(parameters) = query.map_err(|rejection| bad(rejection.body_text()))?;
     let number = |name: &str, value: &str| {
         value.parse::<u64>().map_err(|_| bad(format!("{name} must be a whole number, and is {value:?}")))
@@ -193,15 +194,19 @@ fn parse(
             "after" => wanted.after = number("after", &value)?,
             "limit" => wanted.limit = Some(number("limit", &value)?),
             "follow" => {
-                wanted.follow =
-                    value.parse().map_err(|_| bad(format!("follow must be true or false, and is {value:?}")))?;
+                wanted.follow = value
+                    .parse()
+                    .map_err(|_| bad(format!("follow must be true or false, and is {value:?}")))?;
             }
             "type" => {
-                let event_type = value.parse().map_err(|error| bad(format!("the type {value:?} can't be one: {error}")))?;
+                let event_type = value
+                    .parse()
+                    .map_err(|error| bad(format!("the type {value:?} can't be one: {error}")))?;
                 wanted.filter.event_types.push(event_type);
             }
             "tag" => {
-                let tag = value.parse().map_err(|error| bad(format!("the tag {value:?} can't be one: {error}")))?;
+                let tag =
+                    value.parse().map_err(|error| bad(format!("the tag {value:?} can't be one: {error}")))?;
                 wanted.filter.tags.push(tag);
             }
             _ => {
@@ -217,7 +222,9 @@ fn parse(
 /// A type or tag that nothing has is most likely misspelt, and an empty answer would hide it. One who follows
 /// may wait for what has never been, though.
 async fn refuse_unknown(host: &Host, filter: &Filter) -> Result<(), Problem> {
-    let unknown = |kind: &str, title: &'static str, detail: String| Problem::new(StatusCode::NOT_FOUND, kind, title, detail);
+    let unknown = |kind: &str, title: &'static str, detail: String| {
+        Problem::new(StatusCode::NOT_FOUND, kind, title, detail)
+    };
     let in_log = if filter.event_types.is_empty() { Vec::new() } else { host.store.event_types().await? };
     for event_type in &filter.event_types {
         let ready = host.handlers.ready();

@@ -47,7 +47,12 @@ pub(super) async fn deploy(
     let component = body.map_err(|rejection| {
         if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
             let detail = format!("a component may have {} bytes", super::COMPONENT_BYTES);
-            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "The component is too large", detail)
+            Problem::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "body-too-large",
+                "The component is too large",
+                detail,
+            )
         } else {
             Problem::bad_request("malformed-body", "The body can't be read", rejection.body_text())
         }

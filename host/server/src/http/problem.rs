@@ -30,7 +30,12 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn new(status: StatusCode, kind: &str, title: &'static str, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        status: StatusCode,
+        kind: &str,
+        title: &'static str,
+        detail: impl Into<String>,
+    ) -> Self {
         Self {
             kind: format!("urn:weir:problem:{kind}"),
             title,
@@ -74,18 +79,31 @@ impl From<weir_store::Error> for Problem {
         use weir_store::Error;
         let detail = error.to_string();
         match error {
-            Error::Unavailable(_) | Error::Busy(_) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", "The store is not available", detail)
-                    .retry_after(1)
-            }
+            Error::Unavailable(_) | Error::Busy(_) => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "store-unavailable",
+                "The store is not available",
+                detail,
+            )
+            .retry_after(1),
             // No Retry-After: sent again, the command might take effect twice.
-            Error::OutcomeUnknown(_) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "outcome-unknown", "The outcome is unknown", detail)
-            }
-            Error::TooManyEvents(_) | Error::TooManyLocks(_) => {
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "append-too-large", "The append is too large", detail)
-            }
-            Error::OutOfLocks | Error::NotMigrated | Error::Isolation | Error::Database(_) | Error::Unexpected(_) => {
+            Error::OutcomeUnknown(_) => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "outcome-unknown",
+                "The outcome is unknown",
+                detail,
+            ),
+            Error::TooManyEvents(_) | Error::TooManyLocks(_) => Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "append-too-large",
+                "The append is too large",
+                detail,
+            ),
+            Error::OutOfLocks
+            | Error::NotMigrated
+            | Error::Isolation
+            | Error::Database(_)
+            | Error::Unexpected(_) => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "store-failed", "The store failed", detail)
             }
         }
@@ -99,9 +117,12 @@ impl From<Failure> for Problem {
             Failure::NotFound(NotFound::Unknown { .. }) => {
                 Self::new(StatusCode::NOT_FOUND, "unknown-command", "Unknown command", detail)
             }
-            Failure::NotFound(NotFound::Unready { .. }) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "handler-not-ready", "The handler is not ready", detail)
-            }
+            Failure::NotFound(NotFound::Unready { .. }) => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "handler-not-ready",
+                "The handler is not ready",
+                detail,
+            ),
             Failure::Overloaded(_) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Too many commands at once", detail)
                     .retry_after(1)

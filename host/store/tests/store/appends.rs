@@ -12,7 +12,8 @@ async fn an_event_that_matches_and_was_not_seen_is_a_conflict_staged_or_flushed(
         let b = boundary(&[(&["A"], &["x:1"]), (&["B"], &["y:1", "z:1"])]);
         let token = f.read(&b).await.token;
         // None of these matches: another tag, another type, one tag of two.
-        f.append(&[event("A", &["x:2"], "1"), event("C", &["x:1"], "2"), event("B", &["y:1"], "3")], None).await;
+        f.append(&[event("A", &["x:2"], "1"), event("C", &["x:1"], "2"), event("B", &["y:1"], "3")], None)
+            .await;
         if flushed {
             f.flush().await;
         }
@@ -75,7 +76,8 @@ async fn an_append_without_condition_is_seen_by_a_condition_that_is_checked_at_t
     let mut transaction = connection.begin().await.unwrap();
     raw_append(&mut transaction, &theirs).await;
     let store = f.store.clone();
-    let mine = tokio::spawn(async move { append(&store, &[event("A", &["y:1"], "2")], Some((&b, &token))).await });
+    let mine =
+        tokio::spawn(async move { append(&store, &[event("A", &["y:1"], "2")], Some((&b, &token))).await });
     f.until_someone_waits(&mut observer).await;
     transaction.commit().await.unwrap();
     assert_eq!(mine.await.unwrap(), Outcome::Conflict, "the check must look after the wait, not before");
@@ -133,8 +135,10 @@ async fn too_much_at_once_is_refused_before_anything_is_written() {
 
     let tags: Vec<Vec<String>> =
         (0..40).map(|event| (0..30).map(|tag| format!("t:{event}-{tag}")).collect()).collect();
-    let wide: Vec<_> =
-        tags.iter().map(|tags| event("A", &tags.iter().map(String::as_str).collect::<Vec<_>>(), "1")).collect();
+    let wide: Vec<_> = tags
+        .iter()
+        .map(|tags| event("A", &tags.iter().map(String::as_str).collect::<Vec<_>>(), "1"))
+        .collect();
     assert!(matches!(refused(&wide).await, Error::TooManyLocks(1200)));
     assert_eq!(f.store.staged_count().await.unwrap(), 0);
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use sqlx::{Connection, PgConnection, Row, postgres::PgConnectOptions};
 use uuid::Uuid;
 use weir_store::{
-    Append, Boundary, Condition, DecisionRead, Flusher, Json, NewEvent, Outcome, Provenance, QueryItem, ReadToken,
-    SchemaName, Store, StoreConfig,
+    Append, Boundary, Condition, DecisionRead, Flusher, Json, NewEvent, Outcome, Provenance, QueryItem,
+    ReadToken, SchemaName, Store, StoreConfig,
 };
 
 pub fn config() -> StoreConfig {
@@ -59,7 +59,8 @@ impl Fixture {
     pub async fn log(&self) -> Vec<(u64, String, String)> {
         let page = self.store.page(0, &weir_store::Filter::default(), 1_000_000).await.unwrap();
         assert_eq!(page.next, page.head, "the log is longer than these tests expect");
-        let parts = |e: weir_store::LoggedEvent| (e.position, e.event_type.to_string(), e.data.as_str().to_owned());
+        let parts =
+            |e: weir_store::LoggedEvent| (e.position, e.event_type.to_string(), e.data.as_str().to_owned());
         page.events.into_iter().map(parts).collect()
     }
 
@@ -79,7 +80,11 @@ impl Fixture {
     }
 }
 
-pub async fn append(store: &Store, events: &[NewEvent], condition: Option<(&Boundary, &ReadToken)>) -> Outcome {
+pub async fn append(
+    store: &Store,
+    events: &[NewEvent],
+    condition: Option<(&Boundary, &ReadToken)>,
+) -> Outcome {
     let condition = condition.map(|(boundary, token)| Condition { boundary, token });
     let provenance = Provenance { command_id: "c".into(), ..Provenance::default() };
     store.append(Append { events, condition, provenance: &provenance }).await.unwrap()

@@ -93,7 +93,9 @@ async fn keys_of_staged_rows_go_with_them() {
     f.append(&[event("A", &["x:1", "y:1"], "1"), event("B", &[], "2")], None).await;
     f.flush().await;
     let mut connection = f.raw().await;
-    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM staged_keys").fetch_one(&mut connection).await.unwrap();
-    let keys: i64 = sqlx::query_scalar("SELECT count(*) FROM event_keys").fetch_one(&mut connection).await.unwrap();
+    let left: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM staged_keys").fetch_one(&mut connection).await.unwrap();
+    let keys: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM event_keys").fetch_one(&mut connection).await.unwrap();
     assert_eq!((left, keys), (0, 2), "an event without tags has a place in the log and no key");
 }

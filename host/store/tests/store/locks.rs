@@ -42,7 +42,10 @@ async fn a_condition_on_any_one_tag_waits_for_an_event_that_carries_it() {
         let mut transaction = connection.begin().await.unwrap();
         raw_append(&mut transaction, &theirs).await;
         let store = f.store.clone();
-        let mine = tokio::spawn(async move { append(&store, &[event("C", &["c:1"], "2")], Some((&b, &token))).await });
+        let mine =
+            tokio::spawn(
+                async move { append(&store, &[event("C", &["c:1"], "2")], Some((&b, &token))).await },
+            );
         f.until_someone_waits(&mut observer).await;
         transaction.commit().await.unwrap();
         assert_eq!(mine.await.unwrap(), Outcome::Conflict, "{tag}");
@@ -79,7 +82,8 @@ async fn appends_over_many_shared_keys_in_any_order_never_deadlock() {
         let store = f.store.clone();
         tokio::spawn(async move {
             for round in 0..40usize {
-                let tags: Vec<String> = (0..5).map(|n| format!("t:{}", (writer * 3 + round * 7 + n * 11) % 9)).collect();
+                let tags: Vec<String> =
+                    (0..5).map(|n| format!("t:{}", (writer * 3 + round * 7 + n * 11) % 9)).collect();
                 let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
                 let events = [event("A", &tags, "1"), event("B", &tags[..2], "2")];
                 let b = boundary(&[(&["B", "A"], &[tags[4]])]);

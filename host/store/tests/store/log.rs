@@ -36,14 +36,18 @@ async fn pages_of_any_size_and_filter_add_up_to_what_matches() {
     }
     f.append(&events, None).await;
     f.flush().await;
-    let positions = |matches: &dyn Fn(u64) -> bool| (0..60).filter(|n| matches(*n)).map(|n| n + 1).collect::<Vec<_>>();
+    let positions =
+        |matches: &dyn Fn(u64) -> bool| (0..60).filter(|n| matches(*n)).map(|n| n + 1).collect::<Vec<_>>();
     for limit in [1, 7, 1000] {
         assert_eq!(all(&f, &filter(&[], &[]), limit).await, positions(&|_| true));
         assert_eq!(all(&f, &filter(&["Fifth"], &[]), limit).await, positions(&|n| n % 5 == 0));
         assert_eq!(all(&f, &filter(&["Fifth", "Other"], &[]), limit).await, positions(&|_| true));
         assert_eq!(all(&f, &filter(&[], &["n:even"]), limit).await, positions(&|n| n % 2 == 0));
         assert_eq!(all(&f, &filter(&[], &["n:even", "third:1"]), limit).await, positions(&|n| n % 6 == 4));
-        assert_eq!(all(&f, &filter(&["Fifth"], &["third:0", "n:odd"]), limit).await, positions(&|n| n % 30 == 15));
+        assert_eq!(
+            all(&f, &filter(&["Fifth"], &["third:0", "n:odd"]), limit).await,
+            positions(&|n| n % 30 == 15)
+        );
         assert_eq!(all(&f, &filter(&[], &["n:none"]), limit).await, positions(&|_| false));
     }
 }
@@ -79,7 +83,8 @@ async fn an_event_carries_where_it_came_from() {
         causation_id: Some("event-9".into()),
         version_id: None,
     };
-    let append = weir_store::Append { events: &[event("A", &[], "1")], condition: None, provenance: &provenance };
+    let append =
+        weir_store::Append { events: &[event("A", &[], "1")], condition: None, provenance: &provenance };
     f.store.append(append).await.unwrap();
     f.flush().await;
     let page = f.store.page(0, &Filter::default(), 10).await.unwrap();

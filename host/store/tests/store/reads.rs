@@ -99,7 +99,11 @@ async fn reads_beside_a_busy_flusher_see_all_that_was_acknowledged_and_nothing_t
             let read = f.read(&b).await;
             let expected: Vec<String> = (0..read.events.len()).map(|n| n.to_string()).collect();
             assert_eq!(data(&read), expected);
-            assert!(read.events.len() >= before, "{before} were acknowledged, {} are shown", read.events.len());
+            assert!(
+                read.events.len() >= before,
+                "{before} were acknowledged, {} are shown",
+                read.events.len()
+            );
         }
     };
     join(writer, join(flusher, reader)).await;

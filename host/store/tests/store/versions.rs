@@ -30,11 +30,15 @@ async fn the_same_bytes_twice_change_nothing_and_older_bytes_bring_the_older_ver
 async fn a_command_belongs_to_one_handler_even_if_two_ask_at_once() {
     let f = Fixture::new().await;
     let commands = ["do".to_owned()];
-    let (one, other) =
-        join(f.store.deploy(version("one", b"1", &commands)), f.store.deploy(version("other", b"2", &commands))).await;
+    let (one, other) = join(
+        f.store.deploy(version("one", b"1", &commands)),
+        f.store.deploy(version("other", b"2", &commands)),
+    )
+    .await;
     let results = [one.unwrap(), other.unwrap()];
     let activated = results.iter().filter(|r| matches!(r, Deployed::Activated(_))).count();
     assert_eq!(activated, 1, "{results:?}");
-    let refused = results.iter().any(|r| matches!(r, Deployed::CommandOwned { command, .. } if command == "do"));
+    let refused =
+        results.iter().any(|r| matches!(r, Deployed::CommandOwned { command, .. } if command == "do"));
     assert!(refused, "{results:?}");
 }
