@@ -40,7 +40,7 @@ impl<H: Handler> Guest for Component<H> {
     }
 
     fn boundary(command: contract::Command) -> Result<Vec<QueryItem>, Rejection> {
-        let (command, context) = read::<H>(command)?;
+        let (command, context) = read::<H>(command, Vec::new())?;
         H::boundary(&command, &context)?.into_items()
     }
 }
@@ -62,8 +62,8 @@ impl<H: Handler> GuestDecisionModel for Model<H> {
         }
     }
 
-    fn decide(&self, command: contract::Command) -> contract::Decision {
-        let decision = read::<H>(command)
+    fn decide(&self, command: contract::Command, widened: Vec<QueryItem>) -> contract::Decision {
+        let decision = read::<H>(command, widened)
             .map_err(Otherwise::Reject)
             .and_then(|(command, context)| self.0.borrow().decide(command, &context));
         match decision {
@@ -78,10 +78,13 @@ impl<H: Handler> GuestDecisionModel for Model<H> {
 }
 
 /// The command as the handler sees it. Another form of data than it declares is refused.
-fn read<H: Handler>(command: contract::Command) -> Result<(H::Command, Context), Rejection> {
+fn read<H: Handler>(
+    command: contract::Command,
+    widened: Vec<QueryItem>,
+) -> Result<(H::Command, Context), Rejection> {
     let contract::Command { id, name, data, received_at, principal } = command;
     match variant::decode(&name, &data) {
-        Ok(command) => Ok((command, Context { id, received_at, principal })),
+        Ok(command) => Ok((command, Context { id, received_at, principal, widened })),
         Err(error) => Err(Rejection::invalid_command(error.to_string())),
     }
 }

@@ -1,6 +1,6 @@
 use serde::de::DeserializeOwned;
 
-use crate::contract::Rejection;
+use crate::contract::{QueryItem, Rejection};
 use crate::{Events, Query};
 
 /// A handler of commands. The type is its own decision model: what a decision needs to know, built from
@@ -47,6 +47,16 @@ pub struct Context {
     pub received_at: u64,
     /// Who sent it, where the host knows.
     pub principal: Option<String>,
+    /// What decisions on this very command have asked for so far; see [`has_widened_by`](Self::has_widened_by).
+    pub widened: Vec<QueryItem>,
+}
+
+impl Context {
+    /// Whether a decision on this command has asked for all of `query` already. Its events have been shown
+    /// then, be it that there are none.
+    pub fn has_widened_by(&self, query: &Query) -> bool {
+        query.items().iter().all(|item| self.widened.contains(item))
+    }
 }
 
 /// When and where an event was recorded.
@@ -67,7 +77,8 @@ pub enum Otherwise {
     /// The domain says no. `?` on a `Result<_, Rejection>` gives this one.
     Reject(Rejection),
     /// The events shown are not enough to decide: the host adds these to the boundary and asks again, four
-    /// times at most. The whole boundary guards the append.
+    /// times at most. The whole boundary guards the append. That no event was shown says nothing by itself,
+    /// for there may be none: [`Context::has_widened_by`] tells whether it was asked for.
     Widen(Query),
 }
 
@@ -82,7 +93,20 @@ pub fn reject<T, E: From<Rejection>>(code: &str, message: impl Into<String>) -> 
     Err(Rejection::new(code, message).into())
 }
 
-/// Asks for more events: `return widen(Query::new().item(…))`.
+/// Asks for more events:
+///
+/// ```
+/// # use weir_guest::prelude::*;
+/// # events! { enum Event: EventType { MoneyTransferred { group: String } tags [tag("group", group)] } }
+/// # fn decide(group: &str, context: &Context) -> Decision<Event> {
+/// let of_group = Query::new().item([EventType::MoneyTransferred], [tag("group", group)]);
+/// if !context.has_widened_by(&of_group) {
+///     return widen(of_group);
+/// }
+/// // From here on the model has seen every transfer of the group.
+/// # Ok(vec![])
+/// # }
+/// ```
 ///
 /// # Errors
 ///

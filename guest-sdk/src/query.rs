@@ -38,6 +38,10 @@ impl Query {
         self
     }
 
+    pub(crate) fn items(&self) -> &[QueryItem] {
+        &self.items
+    }
+
     /// The items as the contract has them, if the tags are valid: what they are made of comes from a command.
     pub(crate) fn into_items(self) -> Result<Vec<QueryItem>, Rejection> {
         for tag in self.items.iter().flat_map(|item| &item.tags) {

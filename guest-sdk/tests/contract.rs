@@ -81,7 +81,7 @@ fn its_boundary_is_in_the_words_of_the_wire() {
 
 #[test]
 fn it_writes_events_as_they_are_declared() {
-    let decision = Model::<Doors>::new().decide(command("shut", r#"{"doorId":"d"}"#));
+    let decision = Model::<Doors>::new().decide(command("shut", r#"{"doorId":"d"}"#), vec![]);
     let closed = contract::Event {
         event_type: "DoorShut".into(),
         tags: vec!["door:d".into()],
@@ -97,12 +97,13 @@ fn it_ignores_events_and_fields_that_it_does_not_know() {
         event(None, "DoorOpened", r#"{"doorId":"d","by":"ada"}"#),
         event(Some(2), "DoorPainted", "[]"),
     ]);
-    let contract::Decision::Reject(last) = model.decide(command("openDoor", r#"{"doorId":"d"}"#)) else {
+    let contract::Decision::Reject(last) = model.decide(command("openDoor", r#"{"doorId":"d"}"#), vec![])
+    else {
         panic!("it always refuses to open")
     };
     assert_eq!(
         last.message,
-        r#"Some((DoorOpened { door_id: Id("d") }, Recorded { at: 5, position: None })) Context { id: "7", received_at: 9, principal: None }"#
+        r#"Some((DoorOpened { door_id: Id("d") }, Recorded { at: 5, position: None })) Context { id: "7", received_at: 9, principal: None, widened: [] }"#
     );
 }
 
@@ -119,5 +120,5 @@ fn it_refuses_what_is_malformed_at_every_step() {
     let message = "openDoor.door: unknown field `door`, expected `doorId` at line 1 column 20";
     let rejection = Rejection::new("invalid-command", message);
     assert_eq!(Component::<Doors>::boundary(malformed()), Err(rejection.clone()));
-    assert_eq!(Model::<Doors>::new().decide(malformed()), contract::Decision::Reject(rejection));
+    assert_eq!(Model::<Doors>::new().decide(malformed(), vec![]), contract::Decision::Reject(rejection));
 }

@@ -28,6 +28,7 @@ enum Fault {
     CountsOtherGroups,
     HasNoTag,
     WidensForEver,
+    WidensByNothing,
 }
 
 thread_local! {
@@ -79,10 +80,18 @@ impl Handler for Spending {
         if context.principal.as_ref() != Some(owner) {
             return reject("not-the-owner", format!(r#"Account "{account}" is not yours"#));
         }
-        let Some(limit) = self.groups.get(group).filter(|_| !has(Fault::WidensForEver)) else {
-            let spending = (!has(Fault::ForgetsAType)).then_some(EventType::MoneySpent);
-            let types = [EventType::GroupFormed].into_iter().chain(spending);
-            return widen(Query::new().item(types, [tag("group", group)]));
+        let spending = (!has(Fault::ForgetsAType)).then_some(EventType::MoneySpent);
+        let types = [EventType::GroupFormed].into_iter().chain(spending);
+        let of_group = Query::new().item(types, [tag("group", group)]);
+        if has(Fault::WidensForEver) {
+            let another = format!("{group}{}", context.widened.len());
+            return widen(Query::new().item([EventType::GroupFormed], [tag("group", another)]));
+        }
+        if has(Fault::WidensByNothing) || !context.has_widened_by(&of_group) {
+            return widen(of_group);
+        }
+        let Some(limit) = self.groups.get(group) else {
+            return reject("group-unknown", format!(r#"Group "{group}" was never formed"#));
         };
         let today = context.received_at / DAY;
         let counts = |spender: &String, at: u64| {
@@ -181,6 +190,22 @@ fn a_model_that_counts_what_does_not_concern_it_is_found() {
 fn an_unscoped_boundary_is_found() {
     FAULT.set(Some(Fault::HasNoTag));
     given().when(spend("g1", 1)).then([]);
+}
+
+#[test]
+fn a_decision_can_tell_that_it_widened_to_what_no_event_matches() {
+    let opened = Event::AccountOpened { account: "x1".into(), group: "x".into(), owner: "ada".into() };
+    Spending::given([opened])
+        .by("ada")
+        .when(spend("x1", 1))
+        .then_rejected("group-unknown", r#"Group "x" was never formed"#);
+}
+
+#[test]
+#[should_panic = "the handler widened its boundary by nothing new"]
+fn a_boundary_that_widens_by_what_it_covers_is_found() {
+    FAULT.set(Some(Fault::WidensByNothing));
+    let _ = given().by("ada").when(spend("g1", 30));
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         at[1] = Instant::now();
         let _ = deciding.boundary()?;
         at[2] = Instant::now();
-        deciding.decide()?;
+        deciding.decide(&[])?;
         at[3] = Instant::now();
         drop(deciding);
         at[4] = Instant::now();

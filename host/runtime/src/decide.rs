@@ -17,8 +17,8 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// One attempt at one command, in an instance of its own: [`boundary`](Self::boundary), then
 /// [`apply`](Self::apply) with the events that match it, then [`decide`](Self::decide).
 ///
-/// If the answer is to widen, `apply` more events and `decide` again. Once a call has failed, every later one
-/// gives the same failure.
+/// If the answer is to widen, `apply` the events that the items add and `decide` again. Once a call has failed,
+/// every later one gives the same failure.
 pub struct Deciding {
     handler: Handler,
     command: Command,
@@ -72,18 +72,18 @@ impl Deciding {
         Ok(())
     }
 
-    /// Asks for the decision. The events of an `accept` have types that the handler said it writes; all else
+    /// Asks for the decision. `widened` are the items of earlier answers to widen. The events of an `accept` have types that the handler said it writes; all else
     /// about them is for the caller to check.
     ///
     /// # Errors
     ///
     /// The guest failed, or accepted with an event of an undeclared type.
-    pub fn decide(&mut self) -> Result<Decision, Failure> {
+    pub fn decide(&mut self, widened: &[QueryItem]) -> Result<Decision, Failure> {
         let model = self.model(Call::Decide)?;
         let (guest, command) = (self.bindings.weir_handler_handler(), &self.command);
         let decision = self
             .instance
-            .call(Call::Decide, |store| guest.decision_model().call_decide(store, model, command))?;
+            .call(Call::Decide, |store| guest.decision_model().call_decide(store, model, command, widened))?;
         match undeclared_type(&self.handler, &decision) {
             None => Ok(decision),
             Some(reason) => {

@@ -124,13 +124,15 @@ async fn decide(host: &Host, handler: &Loaded, command: &Command) -> Result<Deci
         Ok(items) => translate::boundary(items).map_err(|reason| guest.nonsense(Call::Boundary, reason))?,
         Err(rejection) => return Ok(Decided::Reject(rejection)),
     };
+    let mut widened = Vec::new();
     for _ in 0..=WIDENINGS {
         let read = host.store.read(&boundary).await?;
         let history = translate::history(read.events);
+        let asked_for = widened.clone();
         let (decided, decision) = guest
             .call(move |guest| {
                 guest.apply(&history)?;
-                guest.decide()
+                guest.decide(&asked_for)
             })
             .await?;
         let nonsense = |reason| decided.nonsense(Call::Decide, reason);
@@ -140,7 +142,10 @@ async fn decide(host: &Host, handler: &Loaded, command: &Command) -> Result<Deci
                 return Ok(Decided::Accept { boundary, token: read.token, events });
             }
             Decision::Reject(rejection) => return Ok(Decided::Reject(rejection)),
-            Decision::Widen(items) => boundary = translate::widened(&boundary, items).map_err(nonsense)?,
+            Decision::Widen(items) => {
+                widened.extend_from_slice(&items);
+                boundary = translate::widened(&boundary, items).map_err(nonsense)?;
+            }
         }
         // The wider read holds the first one's events too: it needs a model that has seen none.
         drop(decided);

@@ -42,7 +42,8 @@ pub(super) fn bind(store: &mut Store<State>, instance: &Instance) -> Result<Comm
     functions.compare::<(Command,), (Result<Vec<QueryItem>, Rejection>,)>("boundary")?;
     functions.compare::<(), (ResourceAny,)>("[constructor]decision-model")?;
     functions.compare::<(ResourceAny, Vec<SequencedEvent>), ()>("[method]decision-model.apply")?;
-    functions.compare::<(ResourceAny, Command), (Decision,)>("[method]decision-model.decide")?;
+    functions
+        .compare::<(ResourceAny, Command, Vec<QueryItem>), (Decision,)>("[method]decision-model.decide")?;
     CommandHandler::new(store, instance).map_err(|error| error::causes(&error))
 }
 

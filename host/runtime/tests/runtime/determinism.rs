@@ -33,7 +33,7 @@ fn random_numbers_do_not_hang_on_what_was_called_before() {
         deciding.apply(&[event("Counted", "t", "{}")]).unwrap();
     }
     let random = |data: &str| data.split_once("\"random\"").map(|(_, rest)| rest.to_owned()).unwrap();
-    let data = accepted(deciding.decide().unwrap()).data;
+    let data = accepted(deciding.decide(&[]).unwrap()).data;
     assert_eq!(random(&data), random(&reading(misbehaving(), &clock)));
 }
 

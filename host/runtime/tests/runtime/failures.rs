@@ -115,7 +115,7 @@ fn the_caller_can_call_an_answer_nonsense() {
 fn a_failed_instance_gives_the_same_failure_again() {
     let mut deciding = misbehaving().begin(&command("panic", "{}")).unwrap();
     let failure = decide_in(&mut deciding, &[]).unwrap_err();
-    assert_eq!(deciding.decide().unwrap_err(), failure);
+    assert_eq!(deciding.decide(&[]).unwrap_err(), failure);
     assert_eq!(deciding.boundary().unwrap_err(), failure);
     assert_eq!(deciding.apply(&[event("Noted", "t", "{}")]).unwrap_err(), failure);
 }
@@ -128,5 +128,5 @@ fn a_failure_leaves_the_others_as_they_are() {
         failure(name);
         accepted(decide(misbehaving(), "accept", "{}").unwrap());
     }
-    assert_eq!(accepted(before.decide().unwrap()).data, r#"{"seen":1}"#);
+    assert_eq!(accepted(before.decide(&[]).unwrap()).data, r#"{"seen":1}"#);
 }

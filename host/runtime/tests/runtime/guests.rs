@@ -71,7 +71,7 @@ pub(crate) fn event(event_type: &str, tag: &str, data: &str) -> SequencedEvent {
 pub(crate) fn decide_in(deciding: &mut Deciding, history: &[SequencedEvent]) -> Result<Decision, Failure> {
     deciding.boundary()?.expect("the boundary is not refused");
     deciding.apply(history)?;
-    deciding.decide()
+    deciding.decide(&[])
 }
 
 /// One whole attempt at a command.

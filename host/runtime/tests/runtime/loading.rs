@@ -139,7 +139,7 @@ fn a_handler_of_another_shape() {
     let text = shape("commands: list<string>,", "command-names: list<string>,");
     assert!(text.contains("describe") && text.contains("named commands, found command-names"), "{text}");
 
-    let text = shape("decide: func(cmd: command) -> decision;", "decide: func() -> decision;");
+    let text = shape("decide: func(cmd: command, widened: list<query-item>)", "decide: func(cmd: command)");
     assert!(text.contains("decide"), "{text}");
 }
 

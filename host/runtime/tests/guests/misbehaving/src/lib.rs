@@ -37,6 +37,7 @@ const COMMANDS: &[&str] = &[
     "unscoped-no-type",
     "widen",
     "widen-forever",
+    "widen-by-nothing",
     "clock",
     "stderr",
     "count",
@@ -92,7 +93,7 @@ impl GuestDecisionModel for Model {
         }
     }
 
-    fn decide(&self, command: Command) -> Decision {
+    fn decide(&self, command: Command, widened: Vec<QueryItem>) -> Decision {
         let data: Value = serde_json::from_str(&command.data).expect("`boundary` parsed it");
         let note = note(&data);
         match command.name.as_str() {
@@ -116,8 +117,9 @@ impl GuestDecisionModel for Model {
             "deep-data" => accept_text("Noted", &note, "[".repeat(10_000) + &"]".repeat(10_000)),
             "huge-answer" => accept_text("Noted", &note, huge_string()),
             "many-events" => Decision::Accept(vec![event("Noted", &note, "{}".into()); 200_000]),
-            "widen" => self.widen_until_seen(&note, &data),
-            "widen-forever" => Decision::Widen(vec![item(&["Noted"], &["note:more"])]),
+            "widen" => self.widen_once(&note, &data, &widened),
+            "widen-forever" => Decision::Widen(vec![item(&["Noted"], &[&format!("more:{}", widened.len())])]),
+            "widen-by-nothing" => Decision::Widen(vec![item(&["Noted"], &[&note])]),
             "clock" => accept("Noted", &note, clocks::reading()),
             "stderr" => {
                 for line in 0..10_000 {
@@ -140,12 +142,12 @@ impl Model {
         self.counted.borrow().get(tag).copied().unwrap_or(0)
     }
 
-    /// `widen` with `{"note": …, "next": TAG}` needs to have seen an event `Counted` tagged TAG.
-    fn widen_until_seen(&self, note: &str, data: &Value) -> Decision {
+    /// `widen` with `{"note": …, "next": TAG}` wants to see all events `Counted` tagged TAG, be there any or none.
+    fn widen_once(&self, note: &str, data: &Value, widened: &[QueryItem]) -> Decision {
         let next = data["next"].as_str().unwrap_or("next");
-        match self.seen(next) {
-            0 => Decision::Widen(vec![item(&["Counted"], &[next])]),
-            seen => accept("Noted", note, json!({ "seen": seen })),
+        match widened {
+            [] => Decision::Widen(vec![item(&["Counted"], &[next])]),
+            _ => accept("Noted", note, json!({ "seen": self.seen(next) })),
         }
     }
 }

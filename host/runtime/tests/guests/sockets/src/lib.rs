@@ -33,7 +33,7 @@ impl GuestDecisionModel for Model {
 
     fn apply(&self, _: Vec<SequencedEvent>) {}
 
-    fn decide(&self, command: Command) -> Decision {
+    fn decide(&self, command: Command, _: Vec<QueryItem>) -> Decision {
         match TcpStream::connect(command.data) {
             Ok(_) => Decision::Accept(vec![]),
             Err(error) => {
