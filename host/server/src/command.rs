@@ -95,7 +95,7 @@ pub(crate) async fn handle(host: &Host, request: Request) -> Result<Answer, Fail
     Ok(Answer {
         command_id: command.id,
         handler: handler.handler.name().to_owned(),
-        version: handler.handler.version().clone(),
+        version: *handler.handler.version(),
         attempts,
         verdict,
     })
@@ -119,7 +119,7 @@ enum Decided {
 }
 
 async fn decide(host: &Host, handler: &Loaded, command: &Command) -> Result<Decided, Failure> {
-    let (mut guest, declared) = host.guest(handler, command, |guest| guest.boundary()).await?;
+    let (mut guest, declared) = host.guest(handler, command, weir_runtime::Deciding::boundary).await?;
     let mut boundary = match declared {
         Ok(items) => translate::boundary(items).map_err(|reason| guest.nonsense(Call::Boundary, reason))?,
         Err(rejection) => return Ok(Decided::Reject(rejection)),

@@ -46,6 +46,7 @@ pub enum Error {
 }
 
 /// Says what an error of the driver means for whoever only reads, or has not written yet.
+#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err, which gives the error away")]
 pub(crate) fn classify(error: sqlx::Error) -> Error {
     match &error {
         sqlx::Error::Database(database) => {
@@ -76,15 +77,16 @@ pub(crate) fn classify(error: sqlx::Error) -> Error {
     }
 }
 
-/// The same for a statement that writes and commits: where the connection failed, the commit may have happened.
+/// The same for a statement that writes and commits. An error that the server reports says that it did not, unless
+/// it ends the session with it (class 57P: it is told to stop), for that may come after the commit. Where the
+/// connection failed, nobody can tell.
 pub(crate) fn classify_write(error: sqlx::Error) -> Error {
-    // A server that is told to stop ends the session with class 57P; that may come after the commit.
-    let ended = match &error {
-        sqlx::Error::Database(database) => database.code().is_some_and(|code| code.starts_with("57P")),
+    let reported = match &error {
+        sqlx::Error::Database(database) => !database.code().is_some_and(|code| code.starts_with("57P")),
         _ => false,
     };
     match classify(error) {
-        Error::Unavailable(reason) if ended || !reason.is_empty() => Error::OutcomeUnknown(reason),
+        Error::Unavailable(reason) if !reported => Error::OutcomeUnknown(reason),
         other => other,
     }
 }

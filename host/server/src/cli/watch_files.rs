@@ -66,7 +66,7 @@ mod tests {
         let folder = folder.path().canonicalize().unwrap();
         let file = folder.join("handler.wasm");
         std::fs::write(&file, "one").unwrap();
-        let mut watch = FileWatch::over(&[file.clone()]).unwrap();
+        let mut watch = FileWatch::over(std::slice::from_ref(&file)).unwrap();
 
         // Reading and neighbours come first: had they been reported, they would be in the first answer.
         let neighbour = folder.join("new.wasm");

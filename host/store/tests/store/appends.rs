@@ -48,7 +48,7 @@ async fn a_lower_id_of_the_same_boundary_that_commits_later_is_a_conflict() {
         let f = Fixture::new().await;
         let b = boundary(&[(&["A"], &["x:1"]), (&["A"], &["y:1"])]);
         let (lower, higher) = (event("A", &["x:1"], "\"lower\""), event("A", &["y:1"], "\"higher\""));
-        f.append(&[lower.clone()], None).await; // so that raw_append finds the keys
+        f.append(std::slice::from_ref(&lower), None).await; // so that raw_append finds the keys
 
         let mut connection = f.raw().await;
         let mut transaction = connection.begin().await.unwrap();
@@ -69,7 +69,7 @@ async fn an_append_without_condition_is_seen_by_a_condition_that_is_checked_at_t
     let f = Fixture::new().await;
     let b = boundary(&[(&["A"], &["x:1"])]);
     let theirs = event("A", &["x:1"], "1");
-    f.append(&[theirs.clone()], None).await;
+    f.append(std::slice::from_ref(&theirs), None).await;
     let token = f.read(&b).await.token;
 
     let (mut connection, mut observer) = (f.raw().await, f.raw().await);

@@ -10,20 +10,20 @@ use weir_store::{
     ReadToken, SchemaName, Store, StoreConfig,
 };
 
-pub fn config() -> StoreConfig {
+pub(crate) fn config() -> StoreConfig {
     let url = std::env::var("WEIR_TEST_DATABASE_URL")
         .expect("WEIR_TEST_DATABASE_URL names no database; `cargo xtask test` starts one and sets it");
     let schema: SchemaName = format!("t_{}", Uuid::new_v4().simple()).parse().unwrap();
     StoreConfig { url, schema, connections: 8, deadline: Duration::from_secs(20) }
 }
 
-pub struct Fixture {
-    pub config: StoreConfig,
-    pub store: Store,
+pub(crate) struct Fixture {
+    pub(crate) config: StoreConfig,
+    pub(crate) store: Store,
 }
 
 impl Fixture {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let config = config();
         weir_store::migrate(&config).await.unwrap();
         let store = Store::new(&config).unwrap();
@@ -31,32 +31,36 @@ impl Fixture {
     }
 
     /// A connection in the store's schema.
-    pub async fn raw(&self) -> PgConnection {
+    pub(crate) async fn raw(&self) -> PgConnection {
         let options: PgConnectOptions = self.config.url.parse().unwrap();
         let options = options.options([("search_path", self.config.schema.as_str())]);
         PgConnection::connect_with(&options).await.unwrap()
     }
 
-    pub async fn append(&self, events: &[NewEvent], condition: Option<(&Boundary, &ReadToken)>) -> Outcome {
+    pub(crate) async fn append(
+        &self,
+        events: &[NewEvent],
+        condition: Option<(&Boundary, &ReadToken)>,
+    ) -> Outcome {
         append(&self.store, events, condition).await
     }
 
-    pub async fn read(&self, boundary: &Boundary) -> DecisionRead {
+    pub(crate) async fn read(&self, boundary: &Boundary) -> DecisionRead {
         self.store.read(boundary).await.unwrap()
     }
 
     /// Flushes everything, as the leader.
-    pub async fn flush(&self) {
+    pub(crate) async fn flush(&self) {
         let mut connection = self.raw().await;
         while flush(&mut connection).await > 0 {}
     }
 
-    pub fn flusher(&self) -> Flusher {
+    pub(crate) fn flusher(&self) -> Flusher {
         Flusher::new(self.store.clone())
     }
 
     /// The whole log as (position, type, data).
-    pub async fn log(&self) -> Vec<(u64, String, String)> {
+    pub(crate) async fn log(&self) -> Vec<(u64, String, String)> {
         let page = self.store.page(0, &weir_store::Filter::default(), 1_000_000).await.unwrap();
         assert_eq!(page.next, page.head, "the log is longer than these tests expect");
         let parts =
@@ -65,7 +69,7 @@ impl Fixture {
     }
 
     /// Waits until some backend of this test's connections waits for an advisory lock.
-    pub async fn until_someone_waits(&self, connection: &mut PgConnection) {
+    pub(crate) async fn until_someone_waits(&self, connection: &mut PgConnection) {
         let waiting = "SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
                         WHERE l.locktype = 'advisory' AND NOT l.granted AND a.query LIKE '%append(%'
                           AND l.pid IN (SELECT pid FROM pg_stat_activity WHERE application_name = $1))";
@@ -80,7 +84,7 @@ impl Fixture {
     }
 }
 
-pub async fn append(
+pub(crate) async fn append(
     store: &Store,
     events: &[NewEvent],
     condition: Option<(&Boundary, &ReadToken)>,
@@ -90,12 +94,12 @@ pub async fn append(
     store.append(Append { events, condition, provenance: &provenance }).await.unwrap()
 }
 
-pub async fn flush(connection: &mut PgConnection) -> i32 {
+pub(crate) async fn flush(connection: &mut PgConnection) -> i32 {
     sqlx::query("SELECT flushed FROM flush(1000)").fetch_one(connection).await.unwrap().get(0)
 }
 
 /// Appends one event in whatever transaction the connection has open, as append() does.
-pub async fn raw_append(connection: &mut PgConnection, event: &NewEvent) {
+pub(crate) async fn raw_append(connection: &mut PgConnection, event: &NewEvent) {
     // The keys are the store's secret; two appends of the same event take the same ones, so read them off a
     // row that the store wrote itself.
     let sql = "SELECT append(keys, array_fill(true, ARRAY[cardinality(keys)]), '{}', '{}', '{}', 0, '{}',
@@ -113,23 +117,23 @@ pub async fn raw_append(connection: &mut PgConnection, event: &NewEvent) {
     assert_eq!(status, "appended");
 }
 
-pub fn event(event_type: &str, tags: &[&str], data: &str) -> NewEvent {
+pub(crate) fn event(event_type: &str, tags: &[&str], data: &str) -> NewEvent {
     let tags = tags.iter().map(|tag| tag.parse().unwrap()).collect();
     NewEvent::new(event_type.parse().unwrap(), tags, Json::try_from(data.to_owned()).unwrap()).unwrap()
 }
 
-pub fn item(types: &[&str], tags: &[&str]) -> QueryItem {
+pub(crate) fn item(types: &[&str], tags: &[&str]) -> QueryItem {
     QueryItem {
         event_types: types.iter().map(|name| name.parse().unwrap()).collect(),
         tags: tags.iter().map(|tag| tag.parse().unwrap()).collect(),
     }
 }
 
-pub fn boundary(items: &[(&[&str], &[&str])]) -> Boundary {
+pub(crate) fn boundary(items: &[(&[&str], &[&str])]) -> Boundary {
     Boundary::new(items.iter().map(|(types, tags)| item(types, tags)).collect()).unwrap()
 }
 
 /// The data of a read's events, in order.
-pub fn data(read: &DecisionRead) -> Vec<&str> {
+pub(crate) fn data(read: &DecisionRead) -> Vec<&str> {
     read.events.iter().map(|event| event.data.as_str()).collect()
 }

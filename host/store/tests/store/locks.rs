@@ -12,7 +12,7 @@ use crate::fixture::{Fixture, append, boundary, event, raw_append};
 async fn disjoint_boundaries_never_wait_for_each_other() {
     let f = Fixture::new().await;
     let held = event("A", &["x:1"], "1");
-    f.append(&[held.clone()], None).await;
+    f.append(std::slice::from_ref(&held), None).await;
     let mut connection = f.raw().await;
     let mut transaction = connection.begin().await.unwrap();
     raw_append(&mut transaction, &held).await;
@@ -34,7 +34,7 @@ async fn disjoint_boundaries_never_wait_for_each_other() {
 async fn a_condition_on_any_one_tag_waits_for_an_event_that_carries_it() {
     let f = Fixture::new().await;
     let theirs = event("A", &["x:1", "y:1", "z:1"], "1");
-    f.append(&[theirs.clone()], None).await;
+    f.append(std::slice::from_ref(&theirs), None).await;
     for tag in ["x:1", "y:1", "z:1"] {
         let b = boundary(&[(&["A"], &[tag])]);
         let token = f.read(&b).await.token;
@@ -101,7 +101,7 @@ async fn appends_over_many_shared_keys_in_any_order_never_deadlock() {
 async fn stores_in_one_database_do_not_share_locks() {
     let (one, other) = (Fixture::new().await, Fixture::new().await);
     let same = event("A", &["x:1"], "1");
-    one.append(&[same.clone()], None).await;
+    one.append(std::slice::from_ref(&same), None).await;
     let mut connection = one.raw().await;
     let mut transaction = connection.begin().await.unwrap();
     raw_append(&mut transaction, &same).await;

@@ -49,7 +49,10 @@ async fn data_and_names_come_back_as_they_went_in() {
         let read = f.read(&boundary(&[(&[odd_type], &[odd_tag])])).await;
         assert_eq!(data(&read), [text]);
         assert_eq!(read.events[0].event_type.as_str(), odd_type);
-        assert_eq!(read.events[0].tags.iter().map(|t| t.as_str()).collect::<Vec<_>>(), [odd_tag, "NULL"]);
+        assert_eq!(
+            read.events[0].tags.iter().map(weir_store::Tag::as_str).collect::<Vec<_>>(),
+            [odd_tag, "NULL"]
+        );
         f.flush().await;
     }
 }
