@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use weir_runtime::{Handler, LoadError, Runtime};
+use weir_runtime::{Handler, LoadError, Runtime, Version};
 use weir_store::{ActiveVersion, Deployed, HandlerVersion, Store};
 
 /// A handler's active version, ready to decide.
@@ -30,8 +30,8 @@ pub(crate) enum NotFound {
 /// Why a component was not deployed. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DeployError {
-    #[error(transparent)]
-    Refused(#[from] LoadError),
+    #[error("component {version} is refused: {reason}")]
+    Refused { version: String, reason: LoadError },
     #[error(
         "the command \"{command}\" belongs to the handler \"{owner}\" already: rename it, or remove it there first"
     )]
@@ -115,7 +115,8 @@ impl Handlers {
     /// Loads a component, records it as its handler's active version and lets this host use it at once.
     pub(crate) async fn deploy(&self, component: Vec<u8>) -> Result<(Loaded, Deployed), DeployError> {
         let (component, handler) = self.load(component).await;
-        let handler = handler?;
+        let refused = |reason| DeployError::Refused { version: Version::of(&component).short(), reason };
+        let handler = handler.map_err(refused)?;
         let deployed = self
             .store
             .deploy(HandlerVersion {

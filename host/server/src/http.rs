@@ -1,5 +1,6 @@
 //! HTTP under `/v1`. Each route is a file; what goes wrong is a [`problem::Problem`].
 
+mod body;
 mod commands;
 mod events;
 mod handlers;
@@ -8,7 +9,6 @@ mod problem;
 
 use axum::{
     Router,
-    extract::DefaultBodyLimit,
     routing::{get, post},
 };
 use tokio::net::TcpListener;
@@ -24,16 +24,14 @@ const COMPONENT_BYTES: usize = 64 * 1024 * 1024;
 /// Serves until the host is told to shut down and the requests under way have been answered.
 pub(crate) async fn serve(listener: TcpListener, host: Host) -> std::io::Result<()> {
     let shutdown = host.shutdown.clone();
-    let components = post(handlers::deploy).layer(DefaultBodyLimit::max(COMPONENT_BYTES));
     let routes = Router::new()
         .route("/v1/commands/{name}", post(commands::submit))
         .route("/v1/events", get(events::read))
-        .route("/v1/handlers", get(handlers::list).merge(components))
+        .route("/v1/handlers", get(handlers::list).post(handlers::deploy))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
         .fallback(async |uri: axum::http::Uri| Problem::no_such_route(uri.path()))
-        .layer(DefaultBodyLimit::max(BODY_BYTES))
         .with_state(host);
     axum::serve(listener, routes).with_graceful_shutdown(shutdown.cancelled_owned()).await
 }

@@ -18,11 +18,25 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    match cli::Cli::parse().run() {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("weir: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    let ran = match cli::Cli::try_parse() {
+        Ok(cli) => cli.run().map_err(|error| format!("{error:#}")),
+        Err(error) if asks_for_help(&error) => error.exit(),
+        Err(misuse) => Err(misuse.to_string()),
+    };
+    ran.unwrap_or_else(|complaint| {
+        eprintln!("weir: {}", one_line(&complaint));
+        ExitCode::FAILURE
+    })
+}
+
+fn asks_for_help(error: &clap::Error) -> bool {
+    use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    !error.use_stderr() || error.kind() == DisplayHelpOnMissingArgumentOrSubcommand
+}
+
+/// A complaint without line breaks. clap's have several lines, and so has what a failed handler wrote.
+fn one_line(complaint: &str) -> String {
+    let lines = complaint.trim_start_matches("error: ").lines().map(str::trim);
+    let telling: Vec<_> = lines.filter(|line| !line.is_empty() && !line.starts_with("Usage: ")).collect();
+    telling.join("; ").replace(":; ", ": ")
 }

@@ -2,15 +2,15 @@
 
 use axum::{
     Json,
-    body::Bytes,
-    extract::{Path, State, rejection::BytesRejection},
+    body::Body,
+    extract::{Path, State, rejection::PathRejection},
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::problem::Problem;
+use super::{body, problem::Problem};
 use crate::{
     command::{self, Answer, Request, Verdict},
     host::Host,
@@ -37,13 +37,16 @@ struct Event {
 
 pub(super) async fn submit(
     State(host): State<Host>,
-    Path(name): Path<String>,
+    name: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    body: Body,
 ) -> Result<Response, Problem> {
+    let Path(name) = name.map_err(|rejection| {
+        Problem::bad_request("malformed-path", "The path can't be understood", rejection.body_text())
+    })?;
     let request = Request {
         name,
-        data: data(body)?,
+        data: data(body::whole(body, super::BODY_BYTES).await?)?,
         correlation_id: id(&headers, "weir-correlation-id")?,
         causation_id: id(&headers, "weir-causation-id")?,
     };
@@ -105,25 +108,12 @@ fn answer(answer: Answer) -> Result<Response, Problem> {
     }
 }
 
-fn data(body: Result<Bytes, BytesRejection>) -> Result<weir_store::Json, Problem> {
+fn data(body: Vec<u8>) -> Result<weir_store::Json, Problem> {
     let bad = |detail: String| Problem::bad_request("malformed-body", "The body is not JSON", detail);
-    let body = match body {
-        Ok(body) => body,
-        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            let detail = format!("a command's data may have {} bytes", super::BODY_BYTES);
-            return Err(Problem::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "body-too-large",
-                "The body is too large",
-                detail,
-            ));
-        }
-        Err(rejection) => return Err(bad(rejection.body_text())),
-    };
     if body.is_empty() {
         return Err(bad("it is empty; send the command's data, {} if it has none".into()));
     }
-    let text = String::from_utf8(body.into()).map_err(|error| bad(format!("it is not UTF-8: {error}")))?;
+    let text = String::from_utf8(body).map_err(|error| bad(format!("it is not UTF-8: {error}")))?;
     weir_store::Json::try_from(text).map_err(|error| bad(error.to_string()))
 }
 

@@ -1,15 +1,10 @@
 //! `GET /v1/handlers`, and `POST /v1/handlers` with a component as the body.
 
-use axum::{
-    Json,
-    body::Bytes,
-    extract::{State, rejection::BytesRejection},
-    http::StatusCode,
-};
+use axum::{Json, body::Body, extract::State};
 use serde::Serialize;
 use weir_store::Deployed;
 
-use super::problem::Problem;
+use super::{body, problem::Problem};
 use crate::{handlers::Loaded, host::Host};
 
 #[derive(Serialize)]
@@ -40,24 +35,9 @@ pub(super) async fn list(State(host): State<Host>) -> Json<Vec<Handler>> {
     Json(host.handlers.ready().iter().map(|loaded| Handler::of(loaded, None)).collect())
 }
 
-pub(super) async fn deploy(
-    State(host): State<Host>,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<Json<Handler>, Problem> {
-    let component = body.map_err(|rejection| {
-        if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-            let detail = format!("a component may have {} bytes", super::COMPONENT_BYTES);
-            Problem::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "body-too-large",
-                "The component is too large",
-                detail,
-            )
-        } else {
-            Problem::bad_request("malformed-body", "The body can't be read", rejection.body_text())
-        }
-    })?;
-    let (loaded, deployed) = host.handlers.deploy(component.into()).await?;
+pub(super) async fn deploy(State(host): State<Host>, body: Body) -> Result<Json<Handler>, Problem> {
+    let component = body::whole(body, super::COMPONENT_BYTES).await?;
+    let (loaded, deployed) = host.handlers.deploy(component).await?;
     let status = match deployed {
         Deployed::Unchanged(_) => "unchanged",
         Deployed::Activated(_) | Deployed::CommandOwned { .. } => "activated",

@@ -142,7 +142,7 @@ impl From<DeployError> for Problem {
     fn from(error: DeployError) -> Self {
         let detail = error.to_string();
         match error {
-            DeployError::Refused(_) => Self::new(
+            DeployError::Refused { .. } => Self::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "component-refused",
                 "The component can't be deployed",
