@@ -3,12 +3,27 @@
 -- A store is one schema. Nothing here names it: the connection's search_path does, so that one database
 -- can hold many stores.
 
--- The numbered events. Rows are only ever inserted, and only by flush(). Positions run 1, 2, 3, … without
--- a gap; the primary key is the only record of how far they have come.
+-- The settings of the store as a whole: they hold for every host. Every append reads the row before it
+-- does anything else and so holds the table's weakest lock until it has ended; whoever changes a setting takes the
+-- strongest, and so waits for all appends under the old one and lets none begin. See set_strategy().
+CREATE TABLE store (
+    only_row            boolean NOT NULL PRIMARY KEY DEFAULT true CHECK (only_row),
+    strategy            text    NOT NULL DEFAULT 'staging'
+                                CHECK (strategy IN ('global', 'boundary', 'hybrid', 'staging')),
+    -- Whether a condition may have items without a type or without a tag.
+    unscoped_conditions boolean NOT NULL DEFAULT false
+);
+INSERT INTO store DEFAULT VALUES;
+
+-- The numbered events. Rows are only ever inserted. Under every strategy but `boundary` positions run 1, 2, 3, …
+-- without a gap; the primary key is the only record of how far they have come.
 CREATE TABLE events (
     position       bigint      NOT NULL PRIMARY KEY CHECK (position > 0),
-    -- The row's id in staging. A read that saw the event there recognises it here by this id.
-    staged_id      bigint      NOT NULL,
+    -- The row's id in staging, if it was there. A read that saw the event there recognises it here by this id.
+    staged_id      bigint,
+    -- The transaction that inserted it, under `boundary` only: positions say nothing there about the order in
+    -- which events became visible.
+    xid            xid8,
     recorded_at    timestamptz NOT NULL,
     -- The handler's version that wrote it: handler_versions.id. No foreign key: its check would make
     -- every append share a row lock with every other.
@@ -22,6 +37,26 @@ CREATE TABLE events (
     -- json, not jsonb: it is handed back byte for byte.
     data           json        NOT NULL
 );
+
+CREATE INDEX events_by_xid ON events (xid, position) WHERE xid IS NOT NULL;
+
+-- Where `boundary` takes its positions from: it can't take them from the table, in which the rows of appends that run
+-- beside it can't be seen. set_strategy() sets it. A rollback leaves a gap.
+CREATE SEQUENCE boundary_positions;
+
+-- The log consists of epochs, of which each has one strategy and one rule for the order in which its events may be
+-- followed: by position, or under `boundary` by (xid, position). An epoch holds the events from `after_position` on,
+-- up to where the next one begins. A change of strategy begins an epoch, and so does the restoration
+-- of a dump into another cluster, whose transaction ids have nothing to do with those of the events.
+CREATE TABLE epochs (
+    number            integer     NOT NULL PRIMARY KEY,
+    after_position    bigint      NOT NULL,
+    strategy          text        NOT NULL,
+    system_identifier bigint      NOT NULL,
+    began_at          timestamptz NOT NULL DEFAULT now()
+);
+INSERT INTO epochs (number, after_position, strategy, system_identifier)
+SELECT 1, 0, s.strategy, c.system_identifier FROM store s, pg_control_system() c;
 
 -- One row for each (type, tag) of an event: how a query item finds its events. The key is the 64-bit
 -- hash that also names the lock; a collision costs a look at the event, never a wrong answer.

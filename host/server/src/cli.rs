@@ -8,6 +8,7 @@ mod migrate;
 mod remote;
 mod send;
 mod serve;
+mod strategy;
 mod watch_files;
 
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
@@ -36,6 +37,8 @@ enum Command {
     Migrate(migrate::MigrateArgs),
     /// Make a handler's component the active version
     Deploy(deploy::DeployArgs),
+    /// Show or change how appends keep out of each other's way
+    Strategy(strategy::StrategyArgs),
     /// Send a command
     Send(send::SendArgs),
     /// Read the event log, or follow it
@@ -49,6 +52,7 @@ impl Cli {
             Command::Serve(args) => on_tokio(serve::run(args)),
             Command::Migrate(args) => on_tokio(migrate::run(args)),
             Command::Deploy(args) => deploy::run(&args),
+            Command::Strategy(args) => strategy::run(&args),
             Command::Send(args) => send::run(&args),
             Command::Events(args) => events::run(&args),
         }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use uuid::Uuid;
 use weir_runtime::{Call, Command, Decision, Rejection, Version};
-use weir_store::{Append, Boundary, Condition, Json, NewEvent, Outcome, Provenance, ReadToken};
+use weir_store::{Append, Condition, Json, NewEvent, Outcome, Provenance, Query, ReadToken};
 
 use crate::{
     handlers::{Loaded, NotFound},
@@ -83,7 +83,7 @@ pub(crate) async fn handle(host: &Host, request: Request) -> Result<Answer, Fail
             Decided::Accept { boundary, token, events } => (boundary, token, events),
             Decided::Reject(rejection) => break Verdict::Rejected(rejection),
         };
-        let condition = Some(Condition { boundary: &boundary, token: &token });
+        let condition = Some(Condition { query: &boundary, token: &token });
         match host.store.append(Append { events: &events, condition, provenance: &provenance }).await? {
             Outcome::Appended => break Verdict::Accepted(events),
             Outcome::Conflict if attempts == ATTEMPTS || began.elapsed() > PATIENCE => {
@@ -114,14 +114,17 @@ fn accept(request: &Request) -> Command {
 
 /// One attempt's decision, and what it rests on.
 enum Decided {
-    Accept { boundary: Boundary, token: ReadToken, events: Vec<NewEvent> },
+    Accept { boundary: Query, token: ReadToken, events: Vec<NewEvent> },
     Reject(Rejection),
 }
 
 async fn decide(host: &Host, handler: &Loaded, command: &Command) -> Result<Decided, Failure> {
     let (mut guest, declared) = host.guest(handler, command, weir_runtime::Deciding::boundary).await?;
+    let settings = host.store.settings().await?;
     let mut boundary = match declared {
-        Ok(items) => translate::boundary(items).map_err(|reason| guest.nonsense(Call::Boundary, reason))?,
+        Ok(items) => {
+            translate::boundary(items, settings).map_err(|reason| guest.nonsense(Call::Boundary, reason))?
+        }
         Err(rejection) => return Ok(Decided::Reject(rejection)),
     };
     let mut widened = Vec::new();
@@ -144,7 +147,7 @@ async fn decide(host: &Host, handler: &Loaded, command: &Command) -> Result<Deci
             Decision::Reject(rejection) => return Ok(Decided::Reject(rejection)),
             Decision::Widen(items) => {
                 widened.extend_from_slice(&items);
-                boundary = translate::widened(&boundary, items).map_err(nonsense)?;
+                boundary = translate::widened(&boundary, items, settings).map_err(nonsense)?;
             }
         }
         // The wider read holds the first one's events too: it needs a model that has seen none.

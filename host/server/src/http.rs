@@ -6,6 +6,7 @@ mod events;
 mod handlers;
 mod health;
 mod problem;
+mod strategy;
 
 use axum::{
     Router,
@@ -28,6 +29,7 @@ pub(crate) async fn serve(listener: TcpListener, host: Host) -> std::io::Result<
         .route("/v1/commands/{name}", post(commands::submit))
         .route("/v1/events", get(events::read))
         .route("/v1/handlers", get(handlers::list).post(handlers::deploy))
+        .route("/v1/strategy", get(strategy::show).put(strategy::change))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .method_not_allowed_fallback(async || Problem::method_not_allowed())

@@ -6,20 +6,30 @@ use std::fmt::Display;
 
 use time::OffsetDateTime;
 use weir_runtime::{Event, QueryItem, SequencedEvent};
-use weir_store::{Boundary, EventType, Json, NewEvent, Tag, bounds};
+use weir_store::{EventType, Json, NewEvent, Query, Settings, Tag, bounds};
 
 /// The boundary that a handler declares for a command.
-pub(crate) fn boundary(items: Vec<QueryItem>) -> Result<Boundary, String> {
-    Boundary::new(query_items(items)?).map_err(|error| error.to_string())
+pub(crate) fn boundary(items: Vec<QueryItem>, settings: Settings) -> Result<Query, String> {
+    let boundary = Query::new(query_items(items)?).map_err(|error| error.to_string())?;
+    lockable(boundary, settings)
 }
 
 /// The boundary and what a decision wants added to it.
-pub(crate) fn widened(boundary: &Boundary, items: Vec<QueryItem>) -> Result<Boundary, String> {
+pub(crate) fn widened(boundary: &Query, items: Vec<QueryItem>, settings: Settings) -> Result<Query, String> {
     let wider = boundary.widened(query_items(items)?).map_err(|error| error.to_string())?;
     if wider == *boundary {
         return Err("it widened the boundary by nothing that was not in it already".into());
     }
-    Ok(wider)
+    lockable(wider, settings)
+}
+
+fn lockable(boundary: Query, settings: Settings) -> Result<Query, String> {
+    match boundary.unscoped() {
+        Some(unscoped) if !settings.unscoped_conditions => {
+            Err(format!("{unscoped} (a store may allow it, at that price: weir strategy unscoped allow)"))
+        }
+        _ => Ok(boundary),
+    }
 }
 
 fn query_items(items: Vec<QueryItem>) -> Result<Vec<weir_store::QueryItem>, String> {
@@ -92,7 +102,11 @@ fn complaint(what: &str, name: &str, error: impl Display) -> String {
 
 #[cfg(test)]
 mod tests {
+    use weir_store::Strategy;
+
     use super::*;
+
+    const SCOPED: Settings = Settings { strategy: Strategy::Staging, unscoped_conditions: false };
 
     #[test]
     fn a_malformed_answer_is_told_by_place_and_reason() {
@@ -100,10 +114,12 @@ mod tests {
             event_types: types.iter().map(ToString::to_string).collect(),
             tags: tags.iter().map(ToString::to_string).collect(),
         };
-        let reason = boundary(vec![item(&["A"], &["x:1"]), item(&["A"], &["x:\n"])]).unwrap_err();
+        let reason = boundary(vec![item(&["A"], &["x:1"]), item(&["A"], &["x:\n"])], SCOPED).unwrap_err();
         assert!(reason.contains("query item 1") && reason.contains(r#""x:\n""#), "{reason}");
-        let reason = boundary(vec![item(&["A"], &[])]).unwrap_err();
+        let reason = boundary(vec![item(&["A"], &[])], SCOPED).unwrap_err();
         assert!(reason.contains("query item 0 (A) names no tag"), "{reason}");
+        let allowed = Settings { unscoped_conditions: true, ..SCOPED };
+        assert!(boundary(vec![item(&["A"], &[])], allowed).is_ok());
 
         let event = |event_type: &str, tag: &str, data: &str| Event {
             event_type: event_type.into(),
@@ -119,7 +135,7 @@ mod tests {
     #[test]
     fn widening_by_nothing_new_is_refused() {
         let items = || vec![QueryItem { event_types: vec!["A".into()], tags: vec!["x:1".into()] }];
-        let narrow = boundary(items()).unwrap();
-        assert!(widened(&narrow, items()).unwrap_err().contains("nothing"));
+        let narrow = boundary(items(), SCOPED).unwrap();
+        assert!(widened(&narrow, items(), SCOPED).unwrap_err().contains("nothing"));
     }
 }

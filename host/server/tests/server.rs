@@ -50,3 +50,5 @@ mod race;
 mod refusals;
 #[path = "server/shutdown.rs"]
 mod shutdown;
+#[path = "server/strategies.rs"]
+mod strategies;

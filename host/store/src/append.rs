@@ -1,16 +1,16 @@
 //! The conditional append.
 
 use crate::{
-    Boundary, Error, NewEvent, ReadToken, Store, Tag, bounds,
+    Error, NewEvent, Query, ReadToken, Store, Strategy, Tag, bounds,
     error::{classify, classify_write},
     lock_key::{Clauses, array_literal, event_keys, locks},
 };
 
-/// Fail if an event matches the boundary that the read did not see.
+/// Fail if an event matches the query that the read did not see.
 #[derive(Debug, Clone, Copy)]
 pub struct Condition<'a> {
-    /// The boundary that was read.
-    pub boundary: &'a Boundary,
+    /// The query that was read.
+    pub query: &'a Query,
     /// What that read saw.
     pub token: &'a ReadToken,
 }
@@ -53,67 +53,111 @@ impl Store {
     /// Appends events if the condition holds: one statement, one round trip, one commit.
     ///
     /// # Errors
-    /// [`Error::TooManyEvents`] and [`Error::TooManyLocks`] before anything is sent;
-    /// [`Error::OutcomeUnknown`] if the connection was lost on the way, so that nobody can tell whether
-    /// the events are in the log; any other error says that nothing was written.
+    /// [`Error::TooManyEvents`], [`Error::TooManyLocks`], [`Error::Unscoped`] and [`Error::ForeignToken`] if the append can't
+    /// be made as it is; [`Error::OutcomeUnknown`] if the connection was lost on the way, so that nobody
+    /// can tell whether the events are in the log; any other error says that nothing was written.
     pub async fn append(&self, append: Append<'_>) -> Result<Outcome, Error> {
         if append.events.is_empty() {
             return Ok(Outcome::Appended);
         }
-        if append.events.len() > bounds::EVENTS {
-            return Err(Error::TooManyEvents(append.events.len()));
+        let request = Request::of(append)?;
+        let mut strategy = self.settings().await?.strategy;
+        loop {
+            let status = self.call_append(strategy, &request, append.provenance).await?;
+            match status.as_str() {
+                "appended" => {
+                    self.announce_append();
+                    return Ok(Outcome::Appended);
+                }
+                "conflict" => return Ok(Outcome::Conflict),
+                "isolation" => return Err(Error::Isolation),
+                "unscoped" => {
+                    let unscoped = append.condition.and_then(|condition| condition.query.unscoped());
+                    return Err(unscoped.map_or_else(|| Error::Unexpected(status), Error::Unscoped));
+                }
+                // It was changed while this process believed otherwise; nothing was written.
+                "strategy" => strategy = self.refresh_settings().await?.strategy,
+                other => return Err(Error::Unexpected(format!("append() answered \"{other}\""))),
+            }
         }
-        let clauses = append.condition.map(|c| Clauses::of(c.boundary)).unwrap_or_default();
-        let nothing_seen = ReadToken::default();
-        let token = append.condition.map_or(&nothing_seen, |c| c.token);
-        let (lock_keys, lock_exclusive) = locks(&clauses, append.events);
-        if lock_keys.len() > bounds::LOCK_KEYS {
-            return Err(Error::TooManyLocks(lock_keys.len()));
-        }
+    }
 
-        let events = append.events;
-        let types: Vec<_> = events.iter().map(|e| e.event_type().as_str().to_owned()).collect();
-        let tags: Vec<_> = events.iter().map(|e| array_literal(e.tags().iter().map(Tag::as_str))).collect();
-        let keys: Vec<_> = events.iter().map(|e| bigint_array_literal(&event_keys(e))).collect();
-        let data: Vec<_> = events.iter().map(|e| e.data().as_str().to_owned()).collect();
-
+    async fn call_append(
+        &self,
+        ours: Strategy,
+        request: &Request,
+        whose: &Provenance,
+    ) -> Result<String, Error> {
         // Taken apart so that a failure to get a connection is not mistaken for a lost answer.
         let mut connection = self.bounded(async { self.pool().acquire().await.map_err(classify) }).await?;
         let statement = sqlx::query_scalar!(
-            r#"SELECT append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) AS "status!""#,
-            &lock_keys,
-            &lock_exclusive,
-            &clauses.keys,
-            &clauses.types,
-            &clauses.tags,
-            token.head,
-            &token.staged,
-            &types,
-            &tags,
-            &keys,
-            &data,
-            append.provenance.command_id,
-            append.provenance.correlation_id,
-            append.provenance.causation_id,
-            append.provenance.version_id,
+            r#"SELECT append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) AS "status!""#,
+            ours.as_str(),
+            &request.lock_keys,
+            &request.lock_exclusive,
+            &request.clauses.keys as &[Option<i64>],
+            &request.clauses.types as &[Option<String>],
+            &request.clauses.tags,
+            &request.after,
+            &request.token.staged,
+            request.token.snapshot,
+            &request.types,
+            &request.tags,
+            &request.keys,
+            &request.data,
+            whose.command_id,
+            whose.correlation_id,
+            whose.causation_id,
+            whose.version_id,
         );
-        let status = match tokio::time::timeout(self.timeout(), statement.fetch_one(&mut *connection)).await {
-            Ok(answer) => answer.map_err(classify_write)?,
+        match tokio::time::timeout(self.timeout(), statement.fetch_one(&mut *connection)).await {
+            Ok(answer) => answer.map_err(classify_write),
             Err(_) => {
                 // The server may still be at it: this connection can't be used for anything else.
                 connection.close_on_drop();
-                return Err(Error::OutcomeUnknown("the database did not answer in time".into()));
+                Err(Error::OutcomeUnknown("the database did not answer in time".into()))
             }
-        };
-        match status.as_str() {
-            "appended" => {
-                self.nudge_flusher();
-                Ok(Outcome::Appended)
-            }
-            "conflict" => Ok(Outcome::Conflict),
-            "isolation" => Err(Error::Isolation),
-            other => Err(Error::Unexpected(format!("append() answered \"{other}\""))),
         }
+    }
+}
+
+/// An append as the database function takes it.
+struct Request {
+    lock_keys: Vec<i64>,
+    lock_exclusive: Vec<bool>,
+    clauses: Clauses,
+    after: Vec<i64>,
+    token: ReadToken,
+    types: Vec<String>,
+    tags: Vec<String>,
+    keys: Vec<String>,
+    data: Vec<String>,
+}
+
+impl Request {
+    fn of(append: Append<'_>) -> Result<Self, Error> {
+        let Append { events, condition, .. } = append;
+        if events.len() > bounds::EVENTS {
+            return Err(Error::TooManyEvents(events.len()));
+        }
+        let clauses = condition.map(|c| Clauses::of(c.query)).unwrap_or_default();
+        let token = condition.map_or_else(ReadToken::nothing_seen, |c| c.token.clone());
+        let after = token.positions(clauses.keys.len()).ok_or(Error::ForeignToken)?;
+        let (lock_keys, lock_exclusive) = locks(&clauses, events);
+        if lock_keys.len() > bounds::LOCK_KEYS {
+            return Err(Error::TooManyLocks(lock_keys.len()));
+        }
+        Ok(Self {
+            lock_keys,
+            lock_exclusive,
+            clauses,
+            after,
+            token,
+            types: events.iter().map(|e| e.event_type().to_string()).collect(),
+            tags: events.iter().map(|e| array_literal(e.tags().iter().map(Tag::as_str))).collect(),
+            keys: events.iter().map(|e| bigint_array_literal(&event_keys(e))).collect(),
+            data: events.iter().map(|e| e.data().as_str().to_owned()).collect(),
+        })
     }
 }
 

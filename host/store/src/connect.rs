@@ -1,14 +1,19 @@
 //! A store and its connections.
 
-use std::{future::Future, str::FromStr, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    str::FromStr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use sqlx::{
     Connection,
     postgres::{PgConnectOptions, PgPool, PgPoolOptions},
 };
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
-use crate::{Error, error::classify};
+use crate::{Error, Settings, error::classify};
 
 /// The name of the schema that holds a store: lower-case letters, digits and `_`, at most 50 bytes, a letter
 /// first. (Its name is part of a notification channel's, and never needs quotes.)
@@ -103,7 +108,9 @@ pub struct Store {
     control: PgPool,
     schema: SchemaName,
     deadline: Duration,
-    staged: Arc<Notify>,
+    /// Told of every append of this process: by its flusher, and by those who follow the log.
+    appended: Arc<watch::Sender<()>>,
+    settings: Arc<Mutex<Option<Settings>>>,
 }
 
 impl Store {
@@ -135,7 +142,8 @@ impl Store {
             control: pool(4),
             schema: config.schema.clone(),
             deadline: config.deadline,
-            staged: Arc::new(Notify::new()),
+            appended: Arc::new(watch::Sender::new(())),
+            settings: Arc::default(),
         })
     }
 
@@ -177,13 +185,21 @@ impl Store {
         self.deadline + Duration::from_secs(1)
     }
 
-    /// What wakes the flusher of this process.
-    pub(crate) fn staged(&self) -> &Notify {
-        &self.staged
+    /// Changes with every append of this process.
+    pub(crate) fn appended(&self) -> watch::Receiver<()> {
+        self.appended.subscribe()
     }
 
-    pub(crate) fn nudge_flusher(&self) {
-        self.staged.notify_one();
+    pub(crate) fn announce_append(&self) {
+        self.appended.send_replace(());
+    }
+
+    pub(crate) fn known_settings(&self) -> Option<Settings> {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn know_settings(&self, settings: Settings) {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Some(settings);
     }
 
     /// A server that has stopped answering does not time out by itself.

@@ -2,7 +2,7 @@
 
 use sqlx::postgres::PgDatabaseError;
 
-use crate::bounds;
+use crate::{Unscoped, bounds};
 
 /// What a caller of the store can't mend by deciding again. Conflicts are not errors: see [`crate::Outcome`].
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +28,20 @@ pub enum Error {
     /// Two statements of one transaction would share a snapshot.
     #[error("the connection does not run at READ COMMITTED, which the check for conflicts rests on")]
     Isolation,
+    /// The condition has an item that no lock stands for, and this store does not allow it.
+    #[error("the condition can't be used in this store: {0}")]
+    Unscoped(Unscoped),
+    /// The read token was made by a read of another query.
+    #[error(
+        "the read token belongs to another query than the condition's: read the condition's query, and use its token"
+    )]
+    ForeignToken,
+    /// A position was used as a cursor in a part of the log in which it is none.
+    #[error(
+        "position {0} is no place to go on from: this part of the log was written under the strategy `boundary`, in which \
+         events do not become visible in the order of their positions; use the cursor that came with the event"
+    )]
+    PositionIsNoCursor(u64),
     /// More than [`bounds::EVENTS`] events in one append.
     #[error("{0} events in one append, {max} is the most", max = bounds::EVENTS)]
     TooManyEvents(usize),

@@ -44,7 +44,9 @@ impl Flusher {
 
     /// Flushes until shutdown, then once more, and gives up the lease. Failures are logged and tried again.
     pub async fn run(mut self, shutdown: CancellationToken) {
+        let mut appended = self.store.appended();
         loop {
+            appended.borrow_and_update();
             let rest = match self.run_once().await {
                 Ok(true) => POLL,
                 Ok(false) => RENEWAL,
@@ -54,7 +56,7 @@ impl Flusher {
                 }
             };
             tokio::select! {
-                () = self.store.staged().notified(), if self.renew_at.is_some() => {}
+                Ok(()) = appended.changed(), if self.renew_at.is_some() => {}
                 () = tokio::time::sleep(rest) => {}
                 () = shutdown.cancelled() => break,
             }
@@ -74,7 +76,7 @@ impl Flusher {
             if !self.leads().await? {
                 return Ok(false);
             }
-            if self.flush().await? < BATCH {
+            if self.store.flush_once().await? < BATCH {
                 return Ok(true);
             }
         }
@@ -93,7 +95,7 @@ impl Flusher {
                 .await
                 .map_err(classify)
         };
-        let leads = self.within_lease(lead).await?;
+        let leads = self.store.bounded(lead).await?;
         if leads {
             self.renew_at = Some(now + RENEWAL);
         }
@@ -103,30 +105,25 @@ impl Flusher {
         Ok(leads)
     }
 
-    async fn flush(&self) -> Result<i32, Error> {
-        let flush = async {
-            sqlx::query_scalar!(r#"SELECT flushed AS "flushed!" FROM flush($1)"#, BATCH)
-                .fetch_one(self.store.control())
-                .await
-                .map_err(classify)
-        };
-        self.within_lease(flush).await
-    }
-
     async fn hand_over(&mut self) -> Result<(), Error> {
-        while self.flush().await? == BATCH {}
+        while self.store.flush_once().await? == BATCH {}
         sqlx::query!("DELETE FROM flusher_lease WHERE holder = $1", self.id)
             .execute(self.store.control())
             .await
             .map_err(classify)?;
         Ok(())
     }
+}
 
-    /// A connection that hangs must not hang the flusher with it.
-    async fn within_lease<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        match tokio::time::timeout(self.store.timeout(), work).await {
-            Ok(result) => result,
-            Err(_) => Err(Error::Unavailable(format!("no answer within {:?}", self.store.timeout()))),
-        }
+impl Store {
+    /// Flushes one batch, if anything is staged, and returns how many events it moved.
+    pub(crate) async fn flush_once(&self) -> Result<i32, Error> {
+        let flush = async {
+            sqlx::query_scalar!(r#"SELECT flushed AS "flushed!" FROM flush($1)"#, BATCH)
+                .fetch_one(self.control())
+                .await
+                .map_err(classify)
+        };
+        self.bounded(flush).await
     }
 }

@@ -1,14 +1,14 @@
 //! One ordered event log in PostgreSQL, with decision reads and conditional appends.
 //!
-//! A *decision read* returns the events that match a [`Boundary`], flushed or not, and a [`ReadToken`] that
-//! stands for exactly what was seen. An *append* names boundary and token as its condition, and stages its
-//! events only if nothing that matches has come in since. The *flusher* moves staged events to the log and
-//! numbers them without a gap.
+//! A *decision read* returns the events that match a [`Query`], flushed or not, and a [`ReadToken`] that
+//! stands for exactly what was seen. An *append* names query and token as its condition, and its events are taken
+//! only if nothing that matches has come in since. How appends keep out of each other's way is the store's
+//! [`Strategy`]; under `staging` the *flusher* moves events to the log and numbers them.
 //!
 //! Everything that decides happens in the database, in the functions of `migrations/`; this crate gives
 //! them types. It knows nothing of handlers beyond storing their bytes, and nothing of HTTP.
 //!
-//! In the order of a command: [`Boundary`] and its locks, [`Store::read`], [`Store::append`], [`Flusher`],
+//! In the order of a command: [`Query`] and its locks, [`Store::read`], [`Store::append`], [`Flusher`],
 //! [`Store::page`] for those who follow the log.
 
 mod event;
@@ -20,8 +20,10 @@ mod append;
 mod read;
 mod token;
 
+mod cursor;
 mod flusher;
 mod log;
+mod strategy;
 mod watch;
 
 mod registry;
@@ -32,14 +34,16 @@ mod migrate;
 
 pub use append::{Append, Condition, Outcome, Provenance};
 pub use connect::{SchemaName, Store, StoreConfig};
+pub use cursor::{Cursor, InvalidCursor};
 pub use error::Error;
 pub use event::{EventType, InvalidData, InvalidName, Json, NewEvent, Tag};
 pub use flusher::Flusher;
 pub use log::{Filter, LoggedEvent, Page};
 pub use migrate::{MigrateError, check_migrated, migrate};
-pub use query::{Boundary, InvalidBoundary, QueryItem};
+pub use query::{InvalidQuery, Query, QueryItem, Unscoped};
 pub use read::{DecisionRead, SequencedEvent};
 pub use registry::{ActiveVersion, Deployed, HandlerVersion};
+pub use strategy::{Settings, Strategy};
 pub use token::ReadToken;
 pub use watch::HeadWatch;
 

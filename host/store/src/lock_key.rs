@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::{Boundary, EventType, NewEvent, Tag, event::distinct};
+use crate::{EventType, NewEvent, Query, Tag, event::distinct};
 
 pub(crate) fn lock_key(event_type: &EventType, tag: &Tag) -> i64 {
     let mut bytes = Vec::with_capacity(event_type.as_str().len() + 1 + tag.as_str().len());
@@ -28,32 +28,42 @@ pub(crate) fn event_keys(event: &NewEvent) -> Vec<i64> {
     distinct(event.tags().iter().map(|tag| lock_key(event.event_type(), tag)).collect())
 }
 
-/// A boundary as the database functions take it: one clause for each type of each item, as three lists.
+/// A query as the database functions take it: one clause for each type of each item, as three lists. A clause of
+/// an item that is not scoped has no key, and one of an item without types no type.
 #[derive(Debug, Default)]
 pub(crate) struct Clauses {
-    pub(crate) keys: Vec<i64>,
-    pub(crate) types: Vec<String>,
+    pub(crate) keys: Vec<Option<i64>>,
+    pub(crate) types: Vec<Option<String>>,
     pub(crate) tags: Vec<String>,
 }
 
 impl Clauses {
-    pub(crate) fn of(boundary: &Boundary) -> Self {
+    pub(crate) fn of(query: &Query) -> Self {
         let mut clauses = Self::default();
-        for item in boundary.items() {
+        for item in query.items() {
             let tags = array_literal(item.tags.iter().map(Tag::as_str));
+            if item.event_types.is_empty() {
+                clauses.push(None, None, tags);
+                continue;
+            }
             for event_type in &item.event_types {
-                clauses.keys.push(lock_key(event_type, &item.tags[0]));
-                clauses.types.push(event_type.as_str().to_owned());
-                clauses.tags.push(tags.clone());
+                let key = item.tags.first().map(|tag| lock_key(event_type, tag));
+                clauses.push(key, Some(event_type.to_string()), tags.clone());
             }
         }
         clauses
+    }
+
+    fn push(&mut self, key: Option<i64>, event_type: Option<String>, tags: String) {
+        self.keys.push(key);
+        self.types.push(event_type);
+        self.tags.push(tags);
     }
 }
 
 /// The locks of an append, each key once: exclusive where it writes, shared where it only looks.
 pub(crate) fn locks(clauses: &Clauses, events: &[NewEvent]) -> (Vec<i64>, Vec<bool>) {
-    let mut locks: BTreeMap<i64, bool> = clauses.keys.iter().map(|key| (*key, false)).collect();
+    let mut locks: BTreeMap<i64, bool> = clauses.keys.iter().flatten().map(|key| (*key, false)).collect();
     locks.extend(events.iter().flat_map(event_keys).map(|key| (key, true)));
     locks.into_iter().unzip()
 }
@@ -88,8 +98,8 @@ mod tests {
         NewEvent::new(event_type.parse().unwrap(), tags, Json::try_from("{}".to_owned()).unwrap()).unwrap()
     }
 
-    fn boundary(types: &[&str], tags: &[&str]) -> Boundary {
-        Boundary::new(vec![QueryItem {
+    fn query(types: &[&str], tags: &[&str]) -> Query {
+        Query::new(vec![QueryItem {
             event_types: types.iter().map(|t| t.parse().unwrap()).collect(),
             tags: tags.iter().map(|t| t.parse().unwrap()).collect(),
         }])
@@ -105,15 +115,15 @@ mod tests {
 
     #[test]
     fn whoever_writes_a_matching_event_locks_a_key_of_the_condition() {
-        let clauses = Clauses::of(&boundary(&["A", "B"], &["x:1", "y:2"]));
+        let clauses = Clauses::of(&query(&["A", "B"], &["x:1", "y:2"]));
         for matching in [event("A", &["y:2", "x:1"]), event("B", &["z:3", "x:1", "y:2"])] {
-            assert!(event_keys(&matching).iter().any(|key| clauses.keys.contains(key)));
+            assert!(event_keys(&matching).iter().any(|key| clauses.keys.contains(&Some(*key))));
         }
     }
 
     #[test]
     fn each_key_is_locked_once_in_its_strongest_mode_and_in_order() {
-        let clauses = Clauses::of(&boundary(&["A", "B"], &["x:1"]));
+        let clauses = Clauses::of(&query(&["A", "B"], &["x:1"]));
         let (keys, exclusive) = locks(&clauses, &[event("A", &["x:1"]), event("A", &["x:1", "y:2"])]);
         assert!(keys.is_sorted());
         assert_eq!(keys.len(), 3, "A|x:1 and A|y:2 written, B|x:1 only looked at");

@@ -2,7 +2,7 @@
 
 use time::OffsetDateTime;
 
-use crate::{Error, EventType, Json, Store, Tag, error::classify, lock_key::lock_key};
+use crate::{Cursor, Error, EventType, Json, Store, Strategy, Tag, error::classify, lock_key::lock_key};
 
 /// Which events to read: those with any of the types and all of the tags. Empty lists leave nothing out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,8 +16,10 @@ pub struct Filter {
 /// An event with everything the log knows about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedEvent {
-    /// Its place, from 1, without gaps.
+    /// Its position, from 1; without gaps, unless the strategy is `boundary`.
     pub position: u64,
+    /// The place behind it.
+    pub cursor: Cursor,
     /// Its type.
     pub event_type: EventType,
     /// Its tags.
@@ -39,87 +41,138 @@ pub struct LoggedEvent {
 /// A piece of the log.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
-    /// In order of position.
+    /// In the order in which they are to be followed.
     pub events: Vec<LoggedEvent>,
     /// Where to go on: everything that matches up to here has been returned.
-    pub next: u64,
-    /// The highest position when the page was read. At `next == head` the reader has caught up.
-    pub head: u64,
+    pub next: Cursor,
+    /// Whether that was the end of the log.
+    pub caught_up: bool,
 }
 
 impl Store {
-    /// The events after position `after` that match, at most `limit` of them. A page may be empty although
-    /// more follows: go on at `next` until it reaches `head`.
+    /// The events behind a place that match, at most `limit` of them. A page may be empty although more follows: go on
+    /// at `next` until it has `caught_up`.
     ///
     /// # Errors
-    /// Whatever the database says.
-    pub async fn page(&self, after: u64, filter: &Filter, limit: u32) -> Result<Page, Error> {
-        // The head and the types together, then the page up to that head: a type that comes up in between
+    /// [`Error::PositionIsNoCursor`], or whatever the database says.
+    pub async fn page(&self, after: Cursor, filter: &Filter, limit: u32) -> Result<Page, Error> {
+        // Everything about the log together, then the page up to that head: a type that comes up in between
         // belongs to events past it, and so none is skipped.
         let known = self.known().await?;
-        let Ok(after) = i64::try_from(after) else {
-            return Ok(Page { events: Vec::new(), next: after, head: known.head.cast_unsigned() });
+        let epoch = known.epoch_of(after);
+        let limit = i32::try_from(limit).unwrap_or(i32::MAX);
+        let mut page = match epoch.strategy {
+            Strategy::Boundary => self.page_by_xid(after, &epoch, filter, limit).await?,
+            _ => self.page_by_position(after, &epoch, &known, filter, limit).await?,
         };
-        let mut page = Page {
-            events: Vec::new(),
-            next: after.max(known.head).cast_unsigned(),
-            head: known.head.cast_unsigned(),
-        };
-        if after >= known.head {
-            page.next = after.cast_unsigned();
-            return Ok(page);
+        if let Some(last) = page.events.last()
+            && page.events.len() >= limit.cast_unsigned() as usize
+        {
+            page.next = last.cursor;
+            page.caught_up = false;
         }
+        Ok(page)
+    }
 
+    async fn page_by_position(
+        &self,
+        after: Cursor,
+        epoch: &Epoch,
+        known: &Known,
+        filter: &Filter,
+        limit: i32,
+    ) -> Result<Page, Error> {
+        let until = epoch.until.unwrap_or(known.head);
+        let after = i64::try_from(after.position).unwrap_or(i64::MAX);
+        if after >= until {
+            let next = Cursor::at(after.cast_unsigned());
+            return Ok(Page { events: Vec::new(), next, caught_up: epoch.until.is_none() });
+        }
         let types = if filter.event_types.is_empty() { &known.types } else { &filter.event_types };
         let keys: Vec<i64> = match filter.tags.first() {
             Some(tag) => types.iter().map(|event_type| lock_key(event_type, tag)).collect(),
             None => Vec::new(),
         };
-        let types: Vec<String> = filter.event_types.iter().map(ToString::to_string).collect();
-        let tags: Vec<String> = filter.tags.iter().map(ToString::to_string).collect();
-        let limit = i32::try_from(limit).unwrap_or(i32::MAX);
-        let rows = self
-            .bounded(async {
-                sqlx::query!(
-                    r#"SELECT looked_to, position, type AS event_type, event_tags, data::text AS data, recorded_at,
-                              command_id, correlation_id, causation_id, handler, digest
-                         FROM log_page($1, $2, $3, $4, $5, $6)"#,
-                    after,
-                    known.head,
-                    &types,
-                    &tags,
-                    &keys,
-                    limit
-                )
-                .fetch_all(self.control())
-                .await
-                .map_err(classify)
-            })
-            .await?;
+        let (types, tags) = filter.texts();
+        let rows = self.bounded(async {
+            sqlx::query_as!(
+                Row,
+                r#"SELECT looked_to, looked_to_xid, position, xid, type AS event_type, event_tags, data::text AS data,
+                          recorded_at, command_id, correlation_id, causation_id, handler, digest
+                     FROM log_page($1, $2, $3, $4, $5, $6)"#,
+                after,
+                until,
+                &types,
+                &tags,
+                &keys,
+                limit
+            )
+            .fetch_all(self.control())
+            .await
+            .map_err(classify)
+        });
+        let mut page = Page { events: Vec::new(), next: Cursor::at(after.cast_unsigned()), caught_up: false };
+        page.take(rows.await?);
+        page.caught_up = epoch.until.is_none() && page.next.position >= until.cast_unsigned();
+        Ok(page)
+    }
 
-        for row in rows {
-            if let Some(looked_to) = row.looked_to {
-                page.next = looked_to.cast_unsigned();
-                continue;
+    async fn page_by_xid(
+        &self,
+        after: Cursor,
+        epoch: &Epoch,
+        filter: &Filter,
+        limit: i32,
+    ) -> Result<Page, Error> {
+        // A position alone is a place here only where the epoch begins.
+        let (xid, position) = match after.xid {
+            Some(xid) => (xid.cast_signed(), after.position.cast_signed()),
+            None if after.position == epoch.after.cast_unsigned() => (0, 0),
+            None => return Err(Error::PositionIsNoCursor(after.position)),
+        };
+        let (types, tags) = filter.texts();
+        let rows = self.bounded(async {
+            sqlx::query_as!(
+                Row,
+                r#"SELECT looked_to, looked_to_xid, position, xid, type AS event_type, event_tags, data::text AS data,
+                          recorded_at, command_id, correlation_id, causation_id, handler, digest
+                     FROM log_page_by_xid($1, $2, $3, $4, $5, $6, $7)"#,
+                xid,
+                position,
+                epoch.after,
+                epoch.until,
+                &types,
+                &tags,
+                limit
+            )
+            .fetch_all(self.control())
+            .await
+            .map_err(classify)
+        });
+        let mut page = Page { events: Vec::new(), next: after, caught_up: false };
+        page.take(rows.await?);
+        if page.next == after {
+            match epoch.until {
+                // The epoch has ended and been read to its end: on to the next.
+                Some(until) => page.next = Cursor::at(until.cast_unsigned()),
+                None => page.caught_up = true,
             }
-            page.events.push(LoggedEvent {
-                position: row.position.unwrap_or_default().cast_unsigned(),
-                event_type: EventType::trusted(row.event_type.unwrap_or_default()),
-                tags: row.event_tags.unwrap_or_default().into_iter().map(Tag::trusted).collect(),
-                data: Json::trusted(row.data.unwrap_or_default()),
-                recorded_at: row.recorded_at.unwrap_or(OffsetDateTime::UNIX_EPOCH),
-                command_id: row.command_id.unwrap_or_default(),
-                correlation_id: row.correlation_id.unwrap_or_default(),
-                causation_id: row.causation_id,
-                handler: row.handler.zip(row.digest),
-            });
-        }
-        if let Some(last) = page.events.last()
-            && page.events.len() >= limit as usize
-        {
-            page.next = last.position;
         }
         Ok(page)
+    }
+
+    /// The end of the log as it is now: a reader that stops there has seen all that was there. (Under `boundary`, all
+    /// that was committed before the oldest transaction that runs now.)
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn end(&self) -> Result<Cursor, Error> {
+        let known = self.known().await?;
+        let last = known.epochs.last();
+        let xid = last
+            .filter(|(_, strategy)| *strategy == Strategy::Boundary)
+            .map(|_| known.horizon.cast_unsigned());
+        Ok(Cursor { position: known.head.cast_unsigned(), xid })
     }
 
     /// The highest position, 0 for an empty log.
@@ -171,10 +224,10 @@ impl Store {
             return Ok(true);
         }
         let filter = Filter { event_types: Vec::new(), tags: vec![tag.clone()] };
-        let mut after = 0;
+        let mut after = Cursor::START;
         loop {
             let page = self.page(after, &filter, 1).await?;
-            if !page.events.is_empty() || page.next >= page.head {
+            if !page.events.is_empty() || page.caught_up {
                 return Ok(!page.events.is_empty());
             }
             after = page.next;
@@ -185,19 +238,102 @@ impl Store {
         let known = async {
             sqlx::query!(
                 r#"SELECT (SELECT coalesce(max(position), 0) FROM events) AS "head!",
-                          ARRAY(SELECT type FROM event_types ORDER BY type) AS "types!""#
+                          pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS "horizon!",
+                          ARRAY(SELECT type FROM event_types ORDER BY type) AS "types!",
+                          ARRAY(SELECT after_position FROM epochs ORDER BY number) AS "epochs_after!",
+                          ARRAY(SELECT strategy FROM epochs ORDER BY number) AS "epochs_strategy!""#
             )
             .fetch_one(self.control())
             .await
             .map_err(classify)
         };
         let row = self.bounded(known).await?;
-        Ok(Known { head: row.head, types: row.types.into_iter().map(EventType::trusted).collect() })
+        let epochs = row.epochs_after.into_iter().zip(row.epochs_strategy).map(|(after, strategy)| {
+            strategy.parse().map(|strategy| (after, strategy)).map_err(Error::Unexpected)
+        });
+        Ok(Known {
+            head: row.head,
+            horizon: row.horizon,
+            types: row.types.into_iter().map(EventType::trusted).collect(),
+            epochs: epochs.collect::<Result<_, _>>()?,
+        })
     }
 }
 
-/// How far the log has come, and which types it holds, in one snapshot.
+impl Filter {
+    fn texts(&self) -> (Vec<String>, Vec<String>) {
+        let types = self.event_types.iter().map(ToString::to_string).collect();
+        (types, self.tags.iter().map(ToString::to_string).collect())
+    }
+}
+
+impl Page {
+    fn take(&mut self, rows: Vec<Row>) {
+        for row in rows {
+            if let Some(looked_to) = row.looked_to {
+                let xid = row.looked_to_xid.map(i64::cast_unsigned);
+                self.next = Cursor { position: looked_to.cast_unsigned(), xid };
+                continue;
+            }
+            let position = row.position.unwrap_or_default().cast_unsigned();
+            self.events.push(LoggedEvent {
+                position,
+                cursor: Cursor { position, xid: row.xid.map(i64::cast_unsigned) },
+                event_type: EventType::trusted(row.event_type.unwrap_or_default()),
+                tags: row.event_tags.unwrap_or_default().into_iter().map(Tag::trusted).collect(),
+                data: Json::trusted(row.data.unwrap_or_default()),
+                recorded_at: row.recorded_at.unwrap_or(OffsetDateTime::UNIX_EPOCH),
+                command_id: row.command_id.unwrap_or_default(),
+                correlation_id: row.correlation_id.unwrap_or_default(),
+                causation_id: row.causation_id,
+                handler: row.handler.zip(row.digest),
+            });
+        }
+    }
+}
+
+/// How far the log has come, which types it holds and of which epochs it consists, in one snapshot.
 struct Known {
     head: i64,
+    /// The oldest transaction that runs.
+    horizon: i64,
     types: Vec<EventType>,
+    /// Behind which position each begins, in order, and its strategy. Never empty.
+    epochs: Vec<(i64, Strategy)>,
+}
+
+/// A part of the log with one order.
+struct Epoch {
+    strategy: Strategy,
+    after: i64,
+    /// `None` for the present one.
+    until: Option<i64>,
+}
+
+impl Known {
+    /// The epoch in which the event behind a place lies.
+    fn epoch_of(&self, place: Cursor) -> Epoch {
+        let position = i64::try_from(place.position).unwrap_or(i64::MAX);
+        let begun = |after: i64| if place.xid.is_some() { after < position } else { after <= position };
+        let at = self.epochs.iter().rposition(|(after, _)| begun(*after)).unwrap_or_default();
+        let (after, strategy) = self.epochs[at];
+        Epoch { strategy, after, until: self.epochs.get(at + 1).map(|(after, _)| *after) }
+    }
+}
+
+/// A row of the functions that make pages.
+struct Row {
+    looked_to: Option<i64>,
+    looked_to_xid: Option<i64>,
+    position: Option<i64>,
+    xid: Option<i64>,
+    event_type: Option<String>,
+    event_tags: Option<Vec<String>>,
+    data: Option<String>,
+    recorded_at: Option<OffsetDateTime>,
+    command_id: Option<String>,
+    correlation_id: Option<String>,
+    causation_id: Option<String>,
+    handler: Option<String>,
+    digest: Option<Vec<u8>>,
 }

@@ -1,9 +1,11 @@
-//! What a decision depends on: a query that can be locked.
+//! Queries: which events a decision depends on, or a reader wants.
 
 use crate::{EventType, Tag, bounds, event::distinct};
 
 /// One alternative of a query: an event matches it if its type is one of `event_types` and it carries all of
-/// `tags`.
+/// `tags`. An empty list leaves nothing out.
+///
+/// An item that has at least one of each is *scoped*: its events have keys, by which they are locked and found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryItem {
     /// Any of these types.
@@ -12,20 +14,9 @@ pub struct QueryItem {
     pub tags: Vec<Tag>,
 }
 
-/// Why a list of query items can't be a boundary. Items are counted from 0, as they were given.
+/// Why a list of query items can't be a query. Items are counted from 0, as they were given.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidBoundary {
-    /// Without a type there is no key to lock.
-    #[error(
-        "query item {0} names no event type: an item needs at least one type and one tag to be locked by"
-    )]
-    NoType(usize),
-    /// Without a tag there is no key to lock.
-    #[error(
-        "query item {0} ({1}) names no tag: an item needs at least one type and one tag to be locked by, or \
-         every command would wait for every other"
-    )]
-    NoTag(usize, String),
+pub enum InvalidQuery {
     /// More than [`bounds::ITEMS`] items.
     #[error("it has {0} query items, {max} is the most", max = bounds::ITEMS)]
     TooManyItems(usize),
@@ -37,47 +28,60 @@ pub enum InvalidBoundary {
     TooManyTags(usize, usize),
 }
 
-/// A query of which every item is scoped (has a type and a tag), and so has keys that can be locked.
+/// An item of a condition that no lock stands for. Items are counted from 0.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unscoped {
+    /// Without a type there is no key to lock.
+    #[error("query item {0} names no event type: it needs at least one type and one tag to be locked by")]
+    NoType(usize),
+    /// Without a tag there is no key to lock.
+    #[error(
+        "query item {0} ({1}) names no tag: it needs at least one type and one tag to be locked by, or every append \
+         would have to wait for every other"
+    )]
+    NoTag(usize, String),
+}
+
+/// The union of its items: an event matches a query if it matches one of them.
 ///
-/// The empty boundary is matched by no event: what is decided on it depends on nothing.
+/// The query without items is matched by no event: what is decided on it depends on nothing. What a command declares is
+/// its boundary; what guards an append is its condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Boundary {
+pub struct Query {
     items: Vec<QueryItem>,
 }
 
-impl Boundary {
-    /// A boundary of these items, each kept once.
+impl Query {
+    /// A query of these items, each kept once.
     ///
     /// # Errors
-    /// If an item is not scoped, or there is too much of something.
-    pub fn new(items: Vec<QueryItem>) -> Result<Self, InvalidBoundary> {
+    /// If there is too much of something.
+    pub fn new(items: Vec<QueryItem>) -> Result<Self, InvalidQuery> {
         for (at, item) in items.iter().enumerate() {
-            if item.event_types.is_empty() {
-                return Err(InvalidBoundary::NoType(at));
-            }
-            if item.tags.is_empty() {
-                let types: Vec<_> = item.event_types.iter().map(EventType::as_str).collect();
-                return Err(InvalidBoundary::NoTag(at, types.join(", ")));
-            }
             if item.event_types.len() > bounds::TYPES {
-                return Err(InvalidBoundary::TooManyTypes(at, item.event_types.len()));
+                return Err(InvalidQuery::TooManyTypes(at, item.event_types.len()));
             }
             if item.tags.len() > bounds::TAGS {
-                return Err(InvalidBoundary::TooManyTags(at, item.tags.len()));
+                return Err(InvalidQuery::TooManyTags(at, item.tags.len()));
             }
         }
         let items = distinct(items);
         if items.len() > bounds::ITEMS {
-            return Err(InvalidBoundary::TooManyItems(items.len()));
+            return Err(InvalidQuery::TooManyItems(items.len()));
         }
         Ok(Self { items })
     }
 
-    /// The union of this boundary and more items. Positions in an error count from the first of `more`.
+    /// The query that every event matches.
+    pub fn everything() -> Self {
+        Self { items: vec![QueryItem { event_types: Vec::new(), tags: Vec::new() }] }
+    }
+
+    /// The union of this query and more items. Positions in an error count from the first of `more`.
     ///
     /// # Errors
-    /// As for [`Boundary::new`].
-    pub fn widened(&self, more: Vec<QueryItem>) -> Result<Self, InvalidBoundary> {
+    /// As for [`Query::new`].
+    pub fn widened(&self, more: Vec<QueryItem>) -> Result<Self, InvalidQuery> {
         let more = Self::new(more)?;
         Self::new(self.items.iter().cloned().chain(more.items).collect())
     }
@@ -85,6 +89,20 @@ impl Boundary {
     /// Its items.
     pub fn items(&self) -> &[QueryItem] {
         &self.items
+    }
+
+    /// The first item that is not scoped, if there is one.
+    pub fn unscoped(&self) -> Option<Unscoped> {
+        self.items.iter().enumerate().find_map(|(at, item)| {
+            if item.event_types.is_empty() {
+                Some(Unscoped::NoType(at))
+            } else if item.tags.is_empty() {
+                let types: Vec<_> = item.event_types.iter().map(EventType::as_str).collect();
+                Some(Unscoped::NoTag(at, types.join(", ")))
+            } else {
+                None
+            }
+        })
     }
 }
 
@@ -100,20 +118,35 @@ mod tests {
     }
 
     #[test]
-    fn an_unscoped_item_is_refused_with_its_number_and_the_reason() {
+    fn an_unscoped_item_is_known_by_its_number_and_what_it_lacks() {
+        let unscoped = |items: Vec<QueryItem>| Query::new(items).unwrap().unscoped();
         let scoped = item(&["A"], &["x:1"]);
-        assert_eq!(Boundary::new(vec![scoped.clone(), item(&[], &["x:1"])]), Err(InvalidBoundary::NoType(1)));
-        let error = Boundary::new(vec![item(&["A", "B"], &[])]).unwrap_err();
-        assert_eq!(error, InvalidBoundary::NoTag(0, "A, B".into()));
-        assert!(Boundary::new(vec![]).unwrap().items().is_empty());
-        let many = (0..=bounds::ITEMS).map(|n| item(&["A"], &[&format!("x:{n}")])).collect();
-        assert_eq!(Boundary::new(many), Err(InvalidBoundary::TooManyItems(bounds::ITEMS + 1)));
+        assert_eq!(unscoped(vec![scoped.clone()]), None);
+        assert_eq!(unscoped(vec![scoped.clone(), item(&[], &["x:1"])]), Some(Unscoped::NoType(1)));
+        assert_eq!(unscoped(vec![item(&["A", "B"], &[])]), Some(Unscoped::NoTag(0, "A, B".into())));
+        assert_eq!(Query::everything().unscoped(), Some(Unscoped::NoType(0)));
+        assert_eq!(unscoped(vec![]), None, "what depends on nothing needs no lock");
+    }
+
+    #[test]
+    fn a_query_has_bounds_each_with_an_error_of_its_own() {
+        let names: Vec<String> = (0..=bounds::ITEMS).map(|n| format!("x:{n}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let items = |n: usize| names[..n].iter().map(|name| item(&["A"], &[name])).collect::<Vec<_>>();
+        assert!(Query::new(items(bounds::ITEMS)).is_ok());
+        assert_eq!(Query::new(items(bounds::ITEMS + 1)), Err(InvalidQuery::TooManyItems(bounds::ITEMS + 1)));
+        let (types, tags) = (&names[..=bounds::TYPES], &names[..=bounds::TAGS]);
+        assert_eq!(
+            Query::new(vec![item(types, &["x"])]),
+            Err(InvalidQuery::TooManyTypes(0, bounds::TYPES + 1))
+        );
+        assert_eq!(Query::new(vec![item(&["A"], tags)]), Err(InvalidQuery::TooManyTags(0, bounds::TAGS + 1)));
     }
 
     #[test]
     fn widening_keeps_what_was_there_and_adds_each_item_once() {
         let (a, b) = (item(&["A"], &["x:1"]), item(&["A"], &["x:2"]));
-        let boundary = Boundary::new(vec![a.clone()]).unwrap();
-        assert_eq!(boundary.widened(vec![b.clone(), a.clone()]).unwrap().items(), [a, b]);
+        let query = Query::new(vec![a.clone()]).unwrap();
+        assert_eq!(query.widened(vec![b.clone(), a.clone()]).unwrap().items(), [a, b]);
     }
 }

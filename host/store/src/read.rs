@@ -2,7 +2,7 @@
 
 use time::OffsetDateTime;
 
-use crate::{Boundary, Error, EventType, Json, ReadToken, Store, Tag, error::classify, lock_key::Clauses};
+use crate::{Error, EventType, Json, Query, ReadToken, Store, Tag, error::classify, lock_key::Clauses};
 
 /// An event as a decision sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct SequencedEvent {
     pub data: Json,
 }
 
-/// All events that match a boundary, in one snapshot.
+/// All events that match a query, in one snapshot.
 #[derive(Debug, Clone)]
 pub struct DecisionRead {
     /// Oldest first: those with a position by position, then those that are staged.
@@ -29,19 +29,19 @@ pub struct DecisionRead {
 }
 
 impl Store {
-    /// Reads the events that match `boundary`: one statement, one snapshot over staging and events.
+    /// Reads the events that match `query`: one statement, one snapshot over staging and events.
     ///
     /// # Errors
     /// [`Error::Unavailable`] and its like; a read that failed can be repeated.
-    pub async fn read(&self, boundary: &Boundary) -> Result<DecisionRead, Error> {
-        let clauses = Clauses::of(boundary);
+    pub async fn read(&self, query: &Query) -> Result<DecisionRead, Error> {
+        let clauses = Clauses::of(query);
         let rows = self
             .bounded(async {
                 sqlx::query!(
-                    r#"SELECT head, position, staged_id, type AS event_type, tags, data::text AS data, recorded_at
+                    r#"SELECT clause_after, snapshot, position, staged_id, type AS event_type, tags, data::text AS data, recorded_at
                          FROM decision_read($1, $2, $3)"#,
-                    &clauses.keys,
-                    &clauses.types,
+                    &clauses.keys as &[Option<i64>],
+                    &clauses.types as &[Option<String>],
                     &clauses.tags
                 )
                 .fetch_all(self.pool())
@@ -52,8 +52,8 @@ impl Store {
 
         let mut read = DecisionRead { events: Vec::with_capacity(rows.len()), token: ReadToken::default() };
         for row in rows {
-            if let Some(head) = row.head {
-                read.token.head = head;
+            if let Some(clause_after) = row.clause_after {
+                read.token = ReadToken::new(clause_after, row.snapshot);
                 continue;
             }
             if row.position.is_none() {

@@ -3,6 +3,7 @@
 // A test may stop at the first surprise.
 #![allow(clippy::unwrap_used, reason = "clippy.toml exempts test functions, but not what they share")]
 
+#[macro_use]
 #[path = "store/fixture.rs"]
 mod fixture;
 
@@ -20,5 +21,9 @@ mod races;
 mod reads;
 #[path = "store/set_up.rs"]
 mod set_up;
+#[path = "store/strategies.rs"]
+mod strategies;
+#[path = "store/unscoped.rs"]
+mod unscoped;
 #[path = "store/versions.rs"]
 mod versions;

@@ -15,9 +15,9 @@ use super::remote::{RemoteArgs, agent, encoded};
 
 #[derive(Args)]
 pub(crate) struct EventsArgs {
-    /// Begin behind this position
-    #[arg(long, default_value_t = 0, value_name = "POSITION")]
-    after: u64,
+    /// Begin behind this position, or behind an event's cursor where it has one
+    #[arg(long, default_value = "0", value_name = "POSITION")]
+    after: String,
     /// Events of this type; repeated, any of them
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
@@ -40,6 +40,8 @@ pub(crate) struct EventsArgs {
 #[derive(Deserialize)]
 struct Event {
     position: u64,
+    /// Only where a position is no place to go on from.
+    cursor: Option<String>,
     #[serde(rename = "type")]
     event_type: String,
     tags: Vec<String>,
@@ -48,14 +50,14 @@ struct Event {
 }
 
 pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<ExitCode> {
-    let mut place = Place { after: args.after, left: args.limit };
+    let mut place = Place { after: args.after.clone(), left: args.limit };
     let mut reached = false;
     loop {
         match read(args, &mut place) {
             Ok(()) if !args.follow || place.left == Some(0) => return Ok(ExitCode::SUCCESS),
             Ok(()) => reached = true,
             Err(Ended::ByReader) => return Ok(ExitCode::SUCCESS),
-            Err(Ended::Lost(_)) if args.follow && (reached || place.after > args.after) => {}
+            Err(Ended::Lost(_)) if args.follow && (reached || place.after != args.after) => {}
             Err(Ended::Lost(error) | Ended::Refused(error)) => return Err(error),
         }
         std::thread::sleep(Duration::from_millis(500));
@@ -64,7 +66,7 @@ pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<ExitCode> {
 
 /// How far the log has been read.
 struct Place {
-    after: u64,
+    after: String,
     left: Option<u64>,
 }
 
@@ -79,7 +81,7 @@ enum Ended {
 
 fn read(args: &EventsArgs, place: &mut Place) -> Result<(), Ended> {
     let mut address =
-        args.remote.address(&format!("/v1/events?after={}&follow={}", place.after, args.follow));
+        args.remote.address(&format!("/v1/events?after={}&follow={}", encoded(&place.after), args.follow));
     for event_type in &args.types {
         address += &format!("&type={}", encoded(event_type));
     }
@@ -102,7 +104,7 @@ fn read(args: &EventsArgs, place: &mut Place) -> Result<(), Ended> {
         let event: Event =
             serde_json::from_str(&line).context("can't understand the answer").map_err(Ended::Refused)?;
         print(args, &event, &line).map_err(|_| Ended::ByReader)?;
-        place.after = event.position;
+        place.after = event.cursor.unwrap_or_else(|| event.position.to_string());
         place.left = place.left.map(|left| left.saturating_sub(1));
     }
     Ok(())
@@ -113,7 +115,7 @@ fn print(args: &EventsArgs, event: &Event, line: &str) -> std::io::Result<()> {
     if args.json {
         writeln!(out, "{line}")?;
     } else {
-        let Event { position, event_type, tags, data, recorded_at } = event;
+        let Event { position, event_type, tags, data, recorded_at, .. } = event;
         let time = recorded_at.get(..19).unwrap_or(recorded_at);
         writeln!(out, "{position:>7}  {time}  {event_type} [{}] {data}", tags.join(", "))?;
     }

@@ -13,7 +13,7 @@ pub(super) const DEFAULT_ADDRESS: &str = "127.0.0.1:8417";
 #[derive(Args)]
 pub(super) struct RemoteArgs {
     /// The host to talk to [default: http://127.0.0.1:8417]
-    #[arg(long, env = "WEIR_URL", value_name = "URL")]
+    #[arg(long, global = true, env = "WEIR_URL", value_name = "URL")]
     url: Option<String>,
 }
 

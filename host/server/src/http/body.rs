@@ -27,7 +27,7 @@ pub(super) async fn whole(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
         };
         match wait {
             Ok(Some(Ok(piece))) if deadline.is_none() && kept.len() + piece.len() <= most => {
-                kept.extend(piece)
+                kept.extend(piece);
             }
             Ok(Some(Ok(piece))) => {
                 too_much += piece.len();

@@ -2,7 +2,7 @@
 //!
 //! | parameter | meaning | default |
 //! | --- | --- | --- |
-//! | `after` | begin behind this position | 0, or `Last-Event-ID` |
+//! | `after` | begin behind this position, or behind an event's `cursor` where it has one | 0, or `Last-Event-ID` |
 //! | `type` | events of this type; may be repeated: any of them | all |
 //! | `tag` | events with this tag; may be repeated: all of them | all |
 //! | `limit` | end after so many events | none |
@@ -10,7 +10,7 @@
 //!
 //! NDJSON, or server-sent events where the caller accepts `text/event-stream`.
 
-use std::{collections::VecDeque, fmt::Write, time::Duration};
+use std::{fmt::Write, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
@@ -22,7 +22,8 @@ use futures_util::stream;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use time::format_description::well_known::Rfc3339;
-use weir_store::{Filter, LoggedEvent};
+use tokio::time::Instant;
+use weir_store::{Cursor, Filter, LoggedEvent};
 
 use super::problem::Problem;
 use crate::host::Host;
@@ -31,6 +32,8 @@ use crate::host::Host;
 const PAGE: u32 = 500;
 /// A follower with nothing to see is sent a sign of life so often.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+/// How often to look, under `boundary`, whether a transaction that held events back has ended.
+const LATE_COMMIT_POLL: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
@@ -39,7 +42,7 @@ enum Format {
 }
 
 struct Wanted {
-    after: u64,
+    after: Cursor,
     filter: Filter,
     limit: Option<u64>,
     follow: bool,
@@ -56,18 +59,22 @@ pub(super) async fn read(
     }
     let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let format = if accepts.contains("text/event-stream") { Format::ServerSent } else { Format::Ndjson };
-    // A plain read ends at the head that it began with, however fast the log grows.
-    let until = if wanted.follow { None } else { Some(host.store.head().await?) };
-    let follower = Follower {
+    // A plain read ends where the log ended when it began, however fast it grows.
+    let until = if wanted.follow { None } else { Some(host.store.end().await?) };
+    let mut follower = Follower {
         head: host.head.clone(),
         host,
         filter: wanted.filter,
         after: wanted.after,
         left: wanted.limit.unwrap_or(u64::MAX),
         until,
+        at_end: false,
+        quiet_since: Instant::now(),
         format,
-        ready: VecDeque::new(),
+        ready: Vec::new(),
     };
+    // The first page is fetched before the answer begins: what goes wrong there can still be said.
+    follower.look().await?;
     let body = Body::from_stream(stream::try_unfold(follower, |mut follower| async move {
         Ok::<_, weir_store::Error>(follower.next().await?.map(|chunk| (chunk, follower)))
     }));
@@ -82,11 +89,13 @@ struct Follower {
     host: Host,
     head: tokio::sync::watch::Receiver<u64>,
     filter: Filter,
-    after: u64,
+    after: Cursor,
     left: u64,
-    until: Option<u64>,
+    until: Option<Cursor>,
+    at_end: bool,
+    quiet_since: Instant,
     format: Format,
-    ready: VecDeque<LoggedEvent>,
+    ready: Vec<LoggedEvent>,
 }
 
 impl Follower {
@@ -103,24 +112,43 @@ impl Follower {
                 let text = text.map_err(|error| weir_store::Error::Unexpected(error.to_string()))?;
                 return Ok(Some(text.into()));
             }
-            if self.until.is_some_and(|until| self.after >= until) {
+            if self.at_end {
                 return Ok(None);
             }
-            // Seen before the page is read: what comes after it wakes the wait below.
-            let head = *self.head.borrow_and_update();
-            let limit = u32::try_from(self.left).unwrap_or(PAGE).min(PAGE);
-            let page = self.host.store.page(self.after, &self.filter, limit).await?;
-            let until = self.until.unwrap_or(u64::MAX);
-            self.after = page.next;
-            self.ready = page.events.into_iter().filter(|event| event.position <= until).collect();
-            if self.ready.is_empty() && page.next >= page.head.max(head) && self.until.is_none() {
-                tokio::select! {
-                    _ = self.head.changed() => {}
-                    () = self.host.shutdown.cancelled() => {}
-                    () = tokio::time::sleep(SIGN_OF_LIFE) => return Ok(Some(self.sign_of_life())),
+            if !self.look().await? || !self.ready.is_empty() || self.until.is_some() {
+                continue;
+            }
+            // Where positions do not become visible in order, the head does not tell when there is more.
+            let in_order = self.host.store.settings().await?.strategy.gap_free();
+            tokio::select! {
+                _ = self.head.changed() => {}
+                () = self.host.shutdown.cancelled() => {}
+                () = tokio::time::sleep(LATE_COMMIT_POLL), if !in_order => {}
+                () = tokio::time::sleep_until(self.quiet_since + SIGN_OF_LIFE) => {
+                    self.quiet_since = Instant::now();
+                    return Ok(Some(self.sign_of_life()));
                 }
             }
         }
+    }
+
+    /// Fetches the next page; true if it was the last one for now.
+    async fn look(&mut self) -> Result<bool, weir_store::Error> {
+        // Seen before the page is read: what comes after it wakes whoever waits.
+        self.head.borrow_and_update();
+        let limit = u32::try_from(self.left).unwrap_or(PAGE).min(PAGE);
+        let page = self.host.store.page(self.after, &self.filter, limit).await?;
+        self.after = page.next;
+        self.ready = page.events;
+        if let Some(until) = self.until {
+            let fetched = self.ready.len();
+            self.ready.retain(|event| !event.cursor.is_past(&until));
+            self.at_end = page.caught_up || self.ready.len() < fetched || !until.is_past(&self.after);
+        }
+        if !self.ready.is_empty() {
+            self.quiet_since = Instant::now();
+        }
+        Ok(page.caught_up)
     }
 
     fn sign_of_life(&self) -> Bytes {
@@ -135,7 +163,7 @@ impl Follower {
         let mut line = String::with_capacity(json.len() + 64);
         let written = match self.format {
             Format::Ndjson => writeln!(line, "{json}"),
-            Format::ServerSent => writeln!(line, "id: {}\ndata: {json}\n", event.position),
+            Format::ServerSent => writeln!(line, "id: {}\ndata: {json}\n", event.cursor),
         };
         written.map_err(|error| serde::ser::Error::custom(error.to_string())).map(|()| line)
     }
@@ -144,6 +172,9 @@ impl Follower {
 #[derive(Serialize)]
 struct Line<'a> {
     position: u64,
+    /// Only where a position is no place to go on from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
     #[serde(rename = "type")]
     event_type: &'a weir_store::EventType,
     tags: &'a [weir_store::Tag],
@@ -161,6 +192,7 @@ impl<'a> Line<'a> {
         let hex = |digest: &[u8]| digest.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self {
             position: event.position,
+            cursor: (event.cursor != Cursor::at(event.position)).then(|| event.cursor.to_string()),
             event_type: &event.event_type,
             tags: &event.tags,
             data: serde_json::from_str(event.data.as_str())?,
@@ -184,14 +216,17 @@ fn parse(
     let number = |name: &str, value: &str| {
         value.parse::<u64>().map_err(|_| bad(format!("{name} must be a whole number, and is {value:?}")))
     };
+    let place = |name: &str, value: &str| {
+        value.parse::<Cursor>().map_err(|error| bad(format!("{name} is {value:?}, and {error}")))
+    };
     let after = match headers.get("last-event-id") {
-        Some(id) => number("the header Last-Event-ID", id.to_str().unwrap_or_default())?,
-        None => 0,
+        Some(id) => place("the header Last-Event-ID", id.to_str().unwrap_or_default())?,
+        None => Cursor::START,
     };
     let mut wanted = Wanted { after, filter: Filter::default(), limit: None, follow: false };
     for (name, value) in parameters {
         match name.as_str() {
-            "after" => wanted.after = number("after", &value)?,
+            "after" => wanted.after = place("after", &value)?,
             "limit" => wanted.limit = Some(number("limit", &value)?),
             "follow" => {
                 wanted.follow = value

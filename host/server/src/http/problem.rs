@@ -53,13 +53,13 @@ impl Problem {
     pub(crate) fn no_such_route(path: &str) -> Self {
         let detail = format!(
             "there is nothing at {path}; there are POST /v1/commands/{{name}}, GET /v1/events, GET and POST \
-             /v1/handlers, GET /healthz and /readyz"
+             /v1/handlers, GET and PUT /v1/strategy, GET /healthz and /readyz"
         );
         Self::new(StatusCode::NOT_FOUND, "no-such-route", "No such route", detail)
     }
 
     pub(crate) fn method_not_allowed() -> Self {
-        let detail = "commands and handlers are sent with POST, everything else is read with GET";
+        let detail = "commands and handlers are sent with POST, the strategy with PUT, and everything is read with GET";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed", detail)
     }
 
@@ -99,6 +99,12 @@ impl From<weir_store::Error> for Problem {
                 "The append is too large",
                 detail,
             ),
+            Error::PositionIsNoCursor(_) => {
+                Self::bad_request("position-is-no-cursor", "A position is no cursor here", detail)
+            }
+            Error::Unscoped(_) | Error::ForeignToken => {
+                Self::bad_request("condition-refused", "The condition can't be used", detail)
+            }
             Error::OutOfLocks
             | Error::NotMigrated
             | Error::Isolation

@@ -1,15 +1,24 @@
 //! The append condition and its read token.
 
 use sqlx::Connection;
-use weir_store::{Error, Outcome, bounds};
+use weir_store::{Error, Outcome, Strategy, bounds};
 
-use crate::fixture::{Fixture, append, boundary, data, event, flush, raw_append};
+use crate::fixture::{Fixture, append, data, event, query, raw_append};
 
-#[tokio::test]
-async fn an_event_that_matches_and_was_not_seen_is_a_conflict_staged_or_flushed() {
+every_strategy! {
+    what_the_read_saw_staged_is_no_conflict_once_it_is_flushed,
+    an_append_without_condition_is_seen_by_a_condition_that_is_checked_at_the_same_moment,
+    two_first_writers_do_not_both_succeed,
+    events_of_one_append_do_not_conflict_with_each_other,
+    a_connection_that_would_check_on_an_old_snapshot_is_refused,
+    too_much_at_once_is_refused_before_anything_is_written,
+    an_event_that_matches_and_was_not_seen_is_a_conflict_staged_or_flushed,
+}
+
+async fn an_event_that_matches_and_was_not_seen_is_a_conflict_staged_or_flushed(f: Fixture) {
     for flushed in [false, true] {
-        let f = Fixture::new().await;
-        let b = boundary(&[(&["A"], &["x:1"]), (&["B"], &["y:1", "z:1"])]);
+        let f = Fixture::new(f.strategy().await).await;
+        let b = query(&[(&["A"], &["x:1"]), (&["B"], &["y:1", "z:1"])]);
         let token = f.read(&b).await.token;
         // None of these matches: another tag, another type, one tag of two.
         f.append(&[event("A", &["x:2"], "1"), event("C", &["x:1"], "2"), event("B", &["y:1"], "3")], None)
@@ -25,14 +34,12 @@ async fn an_event_that_matches_and_was_not_seen_is_a_conflict_staged_or_flushed(
             f.flush().await;
         }
         assert_eq!(f.append(&mine, Some((&b, &token))).await, Outcome::Conflict);
-        assert_eq!(data(&f.read(&boundary(&[(&["A"], &["x:9"])])).await), ["4"], "a conflict writes nothing");
+        assert_eq!(data(&f.read(&query(&[(&["A"], &["x:9"])])).await), ["4"], "a conflict writes nothing");
     }
 }
 
-#[tokio::test]
-async fn what_the_read_saw_staged_is_no_conflict_once_it_is_flushed() {
-    let f = Fixture::new().await;
-    let b = boundary(&[(&["A"], &["x:1"])]);
+async fn what_the_read_saw_staged_is_no_conflict_once_it_is_flushed(f: Fixture) {
+    let b = query(&[(&["A"], &["x:1"])]);
     f.append(&[event("A", &["x:1"], "1")], None).await;
     let token = f.read(&b).await.token;
     f.flush().await;
@@ -44,9 +51,10 @@ async fn what_the_read_saw_staged_is_no_conflict_once_it_is_flushed() {
 /// What a token of one high-water mark would miss: the read sees id 2 of a boundary, id 1 commits later.
 #[tokio::test]
 async fn a_lower_id_of_the_same_boundary_that_commits_later_is_a_conflict() {
-    for flushed in [false, true] {
-        let f = Fixture::new().await;
-        let b = boundary(&[(&["A"], &["x:1"]), (&["A"], &["y:1"])]);
+    let cases = [(Strategy::Staging, false), (Strategy::Staging, true), (Strategy::Boundary, false)];
+    for (strategy, flushed) in cases {
+        let f = Fixture::new(strategy).await;
+        let b = query(&[(&["A"], &["x:1"]), (&["A"], &["y:1"])]);
         let (lower, higher) = (event("A", &["x:1"], "\"lower\""), event("A", &["y:1"], "\"higher\""));
         f.append(std::slice::from_ref(&lower), None).await; // so that raw_append finds the keys
 
@@ -64,10 +72,8 @@ async fn a_lower_id_of_the_same_boundary_that_commits_later_is_a_conflict() {
     }
 }
 
-#[tokio::test]
-async fn an_append_without_condition_is_seen_by_a_condition_that_is_checked_at_the_same_moment() {
-    let f = Fixture::new().await;
-    let b = boundary(&[(&["A"], &["x:1"])]);
+async fn an_append_without_condition_is_seen_by_a_condition_that_is_checked_at_the_same_moment(f: Fixture) {
+    let b = query(&[(&["A"], &["x:1"])]);
     let theirs = event("A", &["x:1"], "1");
     f.append(std::slice::from_ref(&theirs), None).await;
     let token = f.read(&b).await.token;
@@ -83,20 +89,16 @@ async fn an_append_without_condition_is_seen_by_a_condition_that_is_checked_at_t
     assert_eq!(mine.await.unwrap(), Outcome::Conflict, "the check must look after the wait, not before");
 }
 
-#[tokio::test]
-async fn two_first_writers_do_not_both_succeed() {
-    let f = Fixture::new().await;
-    let b = boundary(&[(&["A"], &["x:1"])]);
+async fn two_first_writers_do_not_both_succeed(f: Fixture) {
+    let b = query(&[(&["A"], &["x:1"])]);
     let token = f.read(&b).await.token;
     let first = [event("A", &["x:1"], "1")];
     assert_eq!(f.append(&first, Some((&b, &token))).await, Outcome::Appended);
     assert_eq!(f.append(&first, Some((&b, &token))).await, Outcome::Conflict);
 }
 
-#[tokio::test]
-async fn events_of_one_append_do_not_conflict_with_each_other() {
-    let f = Fixture::new().await;
-    let b = boundary(&[(&["A"], &["x:1"])]);
+async fn events_of_one_append_do_not_conflict_with_each_other(f: Fixture) {
+    let b = query(&[(&["A"], &["x:1"])]);
     let token = f.read(&b).await.token;
     let twins = [event("A", &["x:1"], "1"), event("A", &["x:1"], "2")];
     assert_eq!(f.append(&twins, Some((&b, &token))).await, Outcome::Appended);
@@ -105,13 +107,12 @@ async fn events_of_one_append_do_not_conflict_with_each_other() {
     assert_eq!(f.log().await, expected);
 }
 
-#[tokio::test]
-async fn a_connection_that_would_check_on_an_old_snapshot_is_refused() {
-    let f = Fixture::new().await;
+async fn a_connection_that_would_check_on_an_old_snapshot_is_refused(f: Fixture) {
     let mut connection = f.raw().await;
     let mut transaction = connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
     let status: String = sqlx::query_scalar(
-        "SELECT append('{1}', '{t}', '{}', '{}', '{}', 0, '{}', '{A}', '{\"{x}\"}', '{\"{1}\"}', '{1}', 'c', NULL, NULL, NULL)",
+        "SELECT append((SELECT strategy FROM store), '{1}', '{t}', '{}', '{}', '{}', '{}', '{}', NULL,
+                       '{A}', '{\"{x}\"}', '{\"{1}\"}', '{1}', 'c', NULL, NULL, NULL)",
     )
     .fetch_one(&mut *transaction)
     .await
@@ -119,12 +120,12 @@ async fn a_connection_that_would_check_on_an_old_snapshot_is_refused() {
     assert_eq!(status, "isolation");
     let flushed = sqlx::query("SELECT flush(1)").fetch_one(&mut *transaction).await;
     assert!(flushed.is_err());
-    assert_eq!(flush(&mut f.raw().await).await, 0, "nothing was written");
+    drop(transaction);
+    f.flush().await;
+    assert!(f.log().await.is_empty(), "nothing was written");
 }
 
-#[tokio::test]
-async fn too_much_at_once_is_refused_before_anything_is_written() {
-    let f = Fixture::new().await;
+async fn too_much_at_once_is_refused_before_anything_is_written(f: Fixture) {
     let provenance = weir_store::Provenance::default();
     let refused = async |events: &[weir_store::NewEvent]| {
         let append = weir_store::Append { events, condition: None, provenance: &provenance };
@@ -140,5 +141,6 @@ async fn too_much_at_once_is_refused_before_anything_is_written() {
         .map(|tags| event("A", &tags.iter().map(String::as_str).collect::<Vec<_>>(), "1"))
         .collect();
     assert!(matches!(refused(&wide).await, Error::TooManyLocks(1200)));
-    assert_eq!(f.store.staged_count().await.unwrap(), 0);
+    f.flush().await;
+    assert!(f.log().await.is_empty(), "nothing was written");
 }

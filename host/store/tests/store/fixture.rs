@@ -6,8 +6,8 @@ use std::time::Duration;
 use sqlx::{Connection, PgConnection, Row, postgres::PgConnectOptions};
 use uuid::Uuid;
 use weir_store::{
-    Append, Boundary, Condition, DecisionRead, Flusher, Json, NewEvent, Outcome, Provenance, QueryItem,
-    ReadToken, SchemaName, Store, StoreConfig,
+    Append, Condition, Cursor, DecisionRead, Filter, Flusher, Json, LoggedEvent, NewEvent, Outcome,
+    Provenance, Query, QueryItem, ReadToken, SchemaName, Store, StoreConfig, Strategy,
 };
 
 pub(crate) fn config() -> StoreConfig {
@@ -23,11 +23,31 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    pub(crate) async fn new() -> Self {
+    pub(crate) async fn new(strategy: Strategy) -> Self {
         let config = config();
         weir_store::migrate(&config).await.unwrap();
         let store = Store::new(&config).unwrap();
+        store.set_strategy(strategy).await.unwrap();
         Self { config, store }
+    }
+
+    pub(crate) async fn strategy(&self) -> Strategy {
+        self.store.settings().await.unwrap().strategy
+    }
+
+    /// All that match and can be followed now, in pages of at most `limit`.
+    pub(crate) async fn follow(&self, after: Cursor, filter: &Filter, limit: u32) -> Vec<LoggedEvent> {
+        let (mut place, mut events) = (after, Vec::new());
+        loop {
+            let page = self.store.page(place, filter, limit).await.unwrap();
+            assert!(page.events.len() <= limit as usize);
+            events.extend(page.events);
+            if page.caught_up {
+                return events;
+            }
+            assert_ne!(page.next, place, "a page must get on");
+            place = page.next;
+        }
     }
 
     /// A connection in the store's schema.
@@ -40,42 +60,56 @@ impl Fixture {
     pub(crate) async fn append(
         &self,
         events: &[NewEvent],
-        condition: Option<(&Boundary, &ReadToken)>,
+        condition: Option<(&Query, &ReadToken)>,
     ) -> Outcome {
         append(&self.store, events, condition).await
     }
 
-    pub(crate) async fn read(&self, boundary: &Boundary) -> DecisionRead {
-        self.store.read(boundary).await.unwrap()
+    pub(crate) async fn read(&self, query: &Query) -> DecisionRead {
+        self.store.read(query).await.unwrap()
     }
 
-    /// Flushes everything, as the leader.
+    /// Flushes everything, as the leader, and waits until it can be followed: under `boundary` any transaction of the
+    /// cluster, another test's too, holds that up for as long as it runs.
     pub(crate) async fn flush(&self) {
         let mut connection = self.raw().await;
         while flush(&mut connection).await > 0 {}
+        let held_back =
+            "SELECT EXISTS (SELECT FROM events WHERE xid >= pg_snapshot_xmin(pg_current_snapshot()))";
+        while sqlx::query_scalar(held_back).fetch_one(&mut connection).await.unwrap() {
+            tokio::task::yield_now().await;
+        }
     }
 
     pub(crate) fn flusher(&self) -> Flusher {
         Flusher::new(self.store.clone())
     }
 
-    /// The whole log as (position, type, data).
+    /// The whole log as (position, type, data), in the order of positions.
     pub(crate) async fn log(&self) -> Vec<(u64, String, String)> {
-        let page = self.store.page(0, &weir_store::Filter::default(), 1_000_000).await.unwrap();
-        assert_eq!(page.next, page.head, "the log is longer than these tests expect");
-        let parts =
-            |e: weir_store::LoggedEvent| (e.position, e.event_type.to_string(), e.data.as_str().to_owned());
-        page.events.into_iter().map(parts).collect()
+        let sql = "SELECT position, type, data::text FROM events ORDER BY position";
+        let rows = sqlx::query(sql).fetch_all(&mut self.raw().await).await.unwrap();
+        rows.iter().map(|row| (row.get::<i64, _>(0).cast_unsigned(), row.get(1), row.get(2))).collect()
     }
 
-    /// Waits until some backend of this test's connections waits for an advisory lock.
-    pub(crate) async fn until_someone_waits(&self, connection: &mut PgConnection) {
+    /// Waits until an append of this store waits for an advisory lock.
+    pub(crate) async fn until_someone_waits(&self, observer: &mut PgConnection) {
+        self.until_waiting(observer, "advisory").await;
+    }
+
+    /// Waits until an append of this store waits for a change of the settings.
+    pub(crate) async fn until_someone_waits_for_the_store(&self, observer: &mut PgConnection) {
+        self.until_waiting(observer, "relation").await;
+    }
+
+    async fn until_waiting(&self, observer: &mut PgConnection, kind: &str) {
+        // Only a backend that has used, or wants, this store's tables in its transaction is this test's.
         let waiting = "SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-                        WHERE l.locktype = 'advisory' AND NOT l.granted AND a.query LIKE '%append(%'
-                          AND l.pid IN (SELECT pid FROM pg_stat_activity WHERE application_name = $1))";
-        for _ in 0..2000 {
-            let row = sqlx::query(waiting).bind("weir").fetch_one(&mut *connection).await.unwrap();
-            if row.get(0) {
+                        WHERE l.locktype = $1 AND NOT l.granted AND a.query LIKE '%append(%'
+                          AND EXISTS (SELECT FROM pg_locks t JOIN pg_class c ON c.oid = t.relation
+                                       WHERE t.pid = l.pid AND c.relnamespace = current_schema()::regnamespace))";
+        for _ in 0..20_000 {
+            if sqlx::query_scalar(waiting).bind(kind).fetch_one(&mut *observer).await.unwrap() {
                 return;
             }
             tokio::task::yield_now().await;
@@ -87,9 +121,9 @@ impl Fixture {
 pub(crate) async fn append(
     store: &Store,
     events: &[NewEvent],
-    condition: Option<(&Boundary, &ReadToken)>,
+    condition: Option<(&Query, &ReadToken)>,
 ) -> Outcome {
-    let condition = condition.map(|(boundary, token)| Condition { boundary, token });
+    let condition = condition.map(|(query, token)| Condition { query, token });
     let provenance = Provenance { command_id: "c".into(), ..Provenance::default() };
     store.append(Append { events, condition, provenance: &provenance }).await.unwrap()
 }
@@ -98,13 +132,19 @@ pub(crate) async fn flush(connection: &mut PgConnection) -> i32 {
     sqlx::query("SELECT flushed FROM flush(1000)").fetch_one(connection).await.unwrap().get(0)
 }
 
-/// Appends one event in whatever transaction the connection has open, as append() does.
+/// Appends an event in whatever transaction the connection has open, as a host would. One like it must be in the
+/// store: the keys are the store's secret, so they are read off that one.
 pub(crate) async fn raw_append(connection: &mut PgConnection, event: &NewEvent) {
-    // The keys are the store's secret; two appends of the same event take the same ones, so read them off a
-    // row that the store wrote itself.
-    let sql = "SELECT append(keys, array_fill(true, ARRAY[cardinality(keys)]), '{}', '{}', '{}', 0, '{}',
+    let sql = "WITH like_it AS (
+                   SELECT array_agg(k.key) AS keys FROM event_keys k
+                    WHERE k.position = (SELECT min(position) FROM events WHERE type = $1 AND tags = $2)
+                   UNION ALL
+                   SELECT keys FROM staging WHERE type = $1 AND tags = $2
+               )
+               SELECT append((SELECT strategy FROM store), keys, array_fill(true, ARRAY[cardinality(keys)]),
+                             '{}', '{}', '{}', '{}', '{}', NULL,
                              ARRAY[$1], ARRAY[$2::text[]::text], ARRAY[keys::text], ARRAY[$3], 'raw', NULL, NULL, NULL)
-                 FROM (SELECT keys FROM staging WHERE type = $1 AND tags = $2 LIMIT 1) AS k";
+                 FROM like_it WHERE keys IS NOT NULL LIMIT 1";
     let tags: Vec<String> = event.tags().iter().map(ToString::to_string).collect();
     let status: String = sqlx::query(sql)
         .bind(event.event_type().as_str())
@@ -129,11 +169,41 @@ pub(crate) fn item(types: &[&str], tags: &[&str]) -> QueryItem {
     }
 }
 
-pub(crate) fn boundary(items: &[(&[&str], &[&str])]) -> Boundary {
-    Boundary::new(items.iter().map(|(types, tags)| item(types, tags)).collect()).unwrap()
+pub(crate) fn query(items: &[(&[&str], &[&str])]) -> Query {
+    Query::new(items.iter().map(|(types, tags)| item(types, tags)).collect()).unwrap()
 }
 
 /// The data of a read's events, in order.
 pub(crate) fn data(read: &DecisionRead) -> Vec<&str> {
     read.events.iter().map(|event| event.data.as_str()).collect()
+}
+
+/// The contract suite: runs each of these functions against every strategy, as a test of its own.
+macro_rules! every_strategy {
+    ($($name:ident),+ $(,)?) => { $(
+        mod $name {
+            use crate::fixture::Fixture;
+            use weir_store::Strategy;
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn global() {
+                super::$name(Fixture::new(Strategy::Global).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn boundary() {
+                super::$name(Fixture::new(Strategy::Boundary).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn hybrid() {
+                super::$name(Fixture::new(Strategy::Hybrid).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn staging() {
+                super::$name(Fixture::new(Strategy::Staging).await).await;
+            }
+        }
+    )+ };
 }

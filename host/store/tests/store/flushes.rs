@@ -3,6 +3,7 @@
 use futures_util::future::{join, join_all};
 use sqlx::{Connection, Executor};
 use tokio_util::sync::CancellationToken;
+use weir_store::Strategy;
 
 use crate::fixture::{Fixture, event, flush};
 
@@ -18,7 +19,7 @@ fn expected(n: u64) -> Vec<(u64, String, String)> {
 
 #[tokio::test]
 async fn a_flush_that_is_rolled_back_leaves_no_gap() {
-    let f = Fixture::new().await;
+    let f = Fixture::new(Strategy::Staging).await;
     stage(&f, 0, 3).await;
     f.flush().await;
     stage(&f, 3, 6).await;
@@ -33,7 +34,7 @@ async fn a_flush_that_is_rolled_back_leaves_no_gap() {
 
 #[tokio::test]
 async fn two_flushers_at_once_are_only_one_too_many() {
-    let f = Fixture::new().await;
+    let f = Fixture::new(Strategy::Staging).await;
     let appends = stage(&f, 0, 200);
     let done = CancellationToken::new();
     let flushers = join_all((0..3).map(|_| async {
@@ -54,7 +55,7 @@ async fn two_flushers_at_once_are_only_one_too_many() {
 
 #[tokio::test]
 async fn one_flusher_leads_and_another_takes_over_when_the_lease_has_run_out() {
-    let f = Fixture::new().await;
+    let f = Fixture::new(Strategy::Staging).await;
     let (mut first, mut second) = (f.flusher(), f.flusher());
     assert!(first.run_once().await.unwrap());
     assert!(!second.run_once().await.unwrap(), "the first one leads");
@@ -71,7 +72,7 @@ async fn one_flusher_leads_and_another_takes_over_when_the_lease_has_run_out() {
 
 #[tokio::test]
 async fn a_running_flusher_wakes_for_an_append_and_hands_over_when_it_stops() {
-    let f = Fixture::new().await;
+    let f = Fixture::new(Strategy::Staging).await;
     let shutdown = CancellationToken::new();
     let running = tokio::spawn(f.flusher().run(shutdown.clone()));
     let watch = weir_store::HeadWatch::new(f.store.clone());
@@ -89,7 +90,7 @@ async fn a_running_flusher_wakes_for_an_append_and_hands_over_when_it_stops() {
 
 #[tokio::test]
 async fn keys_of_staged_rows_go_with_them() {
-    let f = Fixture::new().await;
+    let f = Fixture::new(Strategy::Staging).await;
     f.append(&[event("A", &["x:1", "y:1"], "1"), event("B", &[], "2")], None).await;
     f.flush().await;
     let mut connection = f.raw().await;

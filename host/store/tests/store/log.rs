@@ -1,6 +1,6 @@
 //! Reading the log in pages.
 
-use weir_store::{Filter, LoggedEvent, Provenance};
+use weir_store::{Cursor, Filter, Provenance, Strategy};
 
 use crate::fixture::{Fixture, event};
 
@@ -11,23 +11,18 @@ fn filter(types: &[&str], tags: &[&str]) -> Filter {
     }
 }
 
-async fn all(f: &Fixture, filter: &Filter, limit: u32) -> Vec<u64> {
-    let (mut after, mut positions) = (0, Vec::new());
-    loop {
-        let page = f.store.page(after, filter, limit).await.unwrap();
-        assert!(page.events.len() <= limit as usize);
-        positions.extend(page.events.iter().map(|e: &LoggedEvent| e.position));
-        if page.next >= page.head {
-            return positions;
-        }
-        assert!(page.next > after, "a page must get on");
-        after = page.next;
-    }
+every_strategy! {
+    the_end_of_the_log_lies_behind_what_is_there_and_before_what_comes,
+    pages_of_any_size_and_filter_add_up_to_what_matches,
+    an_event_carries_where_it_came_from,
+    beyond_the_end_of_the_log_there_is_nothing,
 }
 
-#[tokio::test]
-async fn pages_of_any_size_and_filter_add_up_to_what_matches() {
-    let f = Fixture::new().await;
+async fn all(f: &Fixture, filter: &Filter, limit: u32) -> Vec<u64> {
+    f.follow(Cursor::START, filter, limit).await.iter().map(|event| event.position).collect()
+}
+
+async fn pages_of_any_size_and_filter_add_up_to_what_matches(f: Fixture) {
     let mut events = Vec::new();
     for n in 0..60u64 {
         let parity = if n % 2 == 0 { "n:even" } else { "n:odd" };
@@ -54,10 +49,10 @@ async fn pages_of_any_size_and_filter_add_up_to_what_matches() {
 
 #[tokio::test]
 async fn what_is_staged_has_no_place_in_the_log_yet() {
-    let f = Fixture::new().await;
+    let f = Fixture::new(Strategy::Staging).await;
     f.append(&[event("A", &["x:1"], "1")], None).await;
-    let page = f.store.page(0, &Filter::default(), 10).await.unwrap();
-    assert_eq!((page.events.len(), page.next, page.head), (0, 0, 0));
+    let page = f.store.page(Cursor::START, &Filter::default(), 10).await.unwrap();
+    assert_eq!((page.events.len(), page.next, page.caught_up), (0, Cursor::START, true));
     assert!(f.store.knows_tag(&"x:1".parse().unwrap()).await.unwrap(), "but its tag is known");
     f.flush().await;
     assert_eq!(f.store.head().await.unwrap(), 1);
@@ -65,18 +60,17 @@ async fn what_is_staged_has_no_place_in_the_log_yet() {
     assert!(!f.store.knows_tag(&"x:2".parse().unwrap()).await.unwrap());
 }
 
-#[tokio::test]
-async fn beyond_the_end_there_is_nothing_and_no_error() {
-    let f = Fixture::new().await;
-    for after in [0, 7, u64::MAX] {
-        let page = f.store.page(after, &Filter::default(), 10).await.unwrap();
-        assert_eq!((page.events.len(), page.next), (0, after));
-    }
+async fn beyond_the_end_of_the_log_there_is_nothing(f: Fixture) {
+    let page = f.store.page(Cursor::START, &Filter::default(), 10).await.unwrap();
+    assert_eq!((page.events.len(), page.next, page.caught_up), (0, Cursor::START, true));
+    f.append(&[event("A", &[], "1")], None).await;
+    f.flush().await;
+    let last = f.follow(Cursor::START, &Filter::default(), 10).await[0].cursor;
+    let page = f.store.page(last, &Filter::default(), 10).await.unwrap();
+    assert_eq!((page.events.len(), page.next, page.caught_up), (0, last, true));
 }
 
-#[tokio::test]
-async fn an_event_carries_where_it_came_from() {
-    let f = Fixture::new().await;
+async fn an_event_carries_where_it_came_from(f: Fixture) {
     let provenance = Provenance {
         command_id: "command-1".into(),
         correlation_id: None,
@@ -87,10 +81,29 @@ async fn an_event_carries_where_it_came_from() {
         weir_store::Append { events: &[event("A", &[], "1")], condition: None, provenance: &provenance };
     f.store.append(append).await.unwrap();
     f.flush().await;
-    let page = f.store.page(0, &Filter::default(), 10).await.unwrap();
+    let page = f.store.page(Cursor::START, &Filter::default(), 10).await.unwrap();
     let logged = &page.events[0];
     assert_eq!(logged.command_id, "command-1");
     assert_eq!(logged.correlation_id, "command-1", "a command that nothing caused begins a conversation");
     assert_eq!(logged.causation_id.as_deref(), Some("event-9"));
     assert_eq!(logged.handler, None);
+}
+
+async fn the_end_of_the_log_lies_behind_what_is_there_and_before_what_comes(f: Fixture) {
+    let mut places = Vec::new();
+    for strategy in [f.strategy().await, Strategy::Boundary, Strategy::Staging] {
+        f.store.set_strategy(strategy).await.unwrap();
+        f.append(&[event("A", &["x:1"], "1")], None).await;
+        f.flush().await;
+        let end = f.store.end().await.unwrap();
+        f.append(&[event("A", &["x:1"], "2")], None).await;
+        f.flush().await;
+        let seen = f.follow(Cursor::START, &Filter::default(), 10).await;
+        places.push((seen.len(), end));
+    }
+    let seen = f.follow(Cursor::START, &Filter::default(), 10).await;
+    for (count, end) in places {
+        let before = seen.iter().filter(|event| !event.cursor.is_past(&end)).count();
+        assert_eq!(before, count - 1, "{end}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Setting a store up, and saying what is wrong with one.
 
 use sqlx::Executor;
-use weir_store::{Error, MigrateError, SchemaName, Store};
+use weir_store::{Error, MigrateError, SchemaName, Store, Strategy};
 
 use crate::fixture::{Fixture, config};
 
@@ -27,7 +27,7 @@ async fn a_schema_without_a_store_says_to_migrate() {
 
 #[tokio::test]
 async fn a_store_of_a_newer_version_is_left_alone() {
-    let f = Fixture::new().await;
+    let f = Fixture::new(Strategy::Staging).await;
     f.raw()
         .await
         .execute("INSERT INTO _sqlx_migrations VALUES (9999, 'from the future', now(), true, '', 0)")
@@ -49,7 +49,7 @@ async fn a_database_that_is_not_there_is_unavailable_and_says_so_in_time() {
     config.deadline = std::time::Duration::from_secs(1);
     config.url = "postgres://nobody@127.0.0.1:1/none".into();
     let store = Store::new(&config).unwrap();
-    assert!(matches!(store.read(&weir_store::Boundary::default()).await, Err(Error::Unavailable(_))));
+    assert!(matches!(store.read(&weir_store::Query::default()).await, Err(Error::Unavailable(_))));
     config.url = "mysql://what".into();
     let error = Store::new(&config).unwrap_err().to_string();
     assert!(error.contains("postgres://user:password@host:5432/name"), "{error}");

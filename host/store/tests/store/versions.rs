@@ -1,7 +1,7 @@
 //! The registry of handlers.
 
 use futures_util::future::join;
-use weir_store::{Deployed, HandlerVersion};
+use weir_store::{Deployed, HandlerVersion, Strategy};
 
 use crate::fixture::Fixture;
 
@@ -11,7 +11,7 @@ fn version<'a>(handler: &'a str, component: &'a [u8], commands: &'a [String]) ->
 
 #[tokio::test]
 async fn the_same_bytes_twice_change_nothing_and_older_bytes_bring_the_older_version_back() {
-    let f = Fixture::new().await;
+    let f = Fixture::new(Strategy::Staging).await;
     let commands = ["do".to_owned()];
     let (one, two) = (version("h", b"one", &commands), version("h", b"two", &commands));
     let Deployed::Activated(first) = f.store.deploy(one).await.unwrap() else { panic!("it is new") };
@@ -28,7 +28,7 @@ async fn the_same_bytes_twice_change_nothing_and_older_bytes_bring_the_older_ver
 
 #[tokio::test]
 async fn a_command_belongs_to_one_handler_even_if_two_ask_at_once() {
-    let f = Fixture::new().await;
+    let f = Fixture::new(Strategy::Staging).await;
     let commands = ["do".to_owned()];
     let (one, other) = join(
         f.store.deploy(version("one", b"1", &commands)),

@@ -31,7 +31,7 @@ LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
     -- Deployments are rare: one at a time, so that two can't claim one command.
-    PERFORM pg_advisory_xact_lock(hashtext(current_schema()), 2);
+    PERFORM pg_advisory_xact_lock(hashtext(current_schema()), 3);
 
     SELECT c.command, h.name INTO command, owner
       FROM handlers h

@@ -1,6 +1,6 @@
 -- Moves up to `batch` staged rows to the log, oldest id first, and numbers them.
 --
--- The transaction's lock is what makes a second flusher harmless: it waits, and then sees what the first has
+-- The flushers' lock is what makes a second flusher harmless: it waits, and then sees what the first has
 -- done, because each statement below begins after the lock is held. Positions continue from the highest one:
 -- only this function inserts events, under this lock, so a rollback leaves no gap and no counter has to agree
 -- with the log (or bloats beside a long snapshot).
@@ -17,7 +17,7 @@ BEGIN
             USING ERRCODE = 'invalid_transaction_state';
     END IF;
 
-    PERFORM pg_advisory_xact_lock(hashtext(current_schema()), 1);
+    PERFORM pg_advisory_xact_lock(hashtext(current_schema()), 2);
 
     SELECT coalesce(max(e.position), 0) INTO head FROM events e;
 
@@ -74,5 +74,49 @@ BEGIN
        SET holder = excluded.holder, expires_at = excluded.expires_at
      WHERE l.holder = excluded.holder OR l.expires_at < clock_timestamp();
     RETURN FOUND;
+END
+$$;
+
+-- Changes the store's strategy, online; true if it was another before.
+--
+-- The table lock waits for all appends under the old strategy and lets none begin: those that come meanwhile wait for
+-- as long as the longest append that runs now, and then hear that the strategy is another. What is staged is
+-- flushed before the change. (Flush as much as possible before calling this; the rest is done under the lock.)
+-- Read tokens stay good: everything that comes after the change has a higher position than everything before it, and
+-- events that were staged are known by their id.
+CREATE FUNCTION set_strategy(wanted text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    head bigint;
+    moved integer;
+BEGIN
+    LOCK TABLE store IN ACCESS EXCLUSIVE MODE;
+    IF (SELECT s.strategy = wanted FROM store s) THEN
+        RETURN false;
+    END IF;
+    LOOP
+        SELECT f.flushed, f.head INTO moved, head FROM flush(10000) AS f;
+        EXIT WHEN moved = 0;
+    END LOOP;
+    UPDATE store SET strategy = wanted;
+    PERFORM setval('boundary_positions', greatest(head, 1), head > 0);
+    INSERT INTO epochs (number, after_position, strategy, system_identifier)
+    SELECT max(e.number) + 1, head, wanted, (SELECT c.system_identifier FROM pg_control_system() c)
+      FROM epochs e;
+    PERFORM pg_notify('weir_' || current_schema(), 'settings');
+    RETURN true;
+END
+$$;
+
+-- Allows conditions with items that have no type or no tag, or forbids them; under the same lock, because every
+-- append takes the store's lock only where they are allowed.
+CREATE FUNCTION allow_unscoped_conditions(allowed boolean) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    LOCK TABLE store IN ACCESS EXCLUSIVE MODE;
+    UPDATE store SET unscoped_conditions = allowed;
+    PERFORM pg_notify('weir_' || current_schema(), 'settings');
 END
 $$;

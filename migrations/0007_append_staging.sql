@@ -1,0 +1,70 @@
+-- `staging`: a lock for each key, and no position at all. The flusher gives it later: see flush().
+--
+-- The check is as safe as under `boundary`; it looks at staging and events together. Ids of staged rows ascend
+-- within a key, because they are handed out while the key is held, and the flusher takes the oldest first: positions
+-- keep the order of every key. They are given in one place, by one transaction after the other, and so
+-- become visible in their own order and without a gap, although the appends commit in parallel.
+CREATE FUNCTION append_staging(a append_request) RETURNS text
+LANGUAGE plpgsql VOLATILE
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+AS $$
+BEGIN
+    PERFORM lock_keys(a);
+    IF a.unscoped_allowed THEN
+        PERFORM lock_store(exclusive => a.unscoped);
+    END IF;
+    IF conflicts(a) THEN
+        RETURN 'conflict';
+    END IF;
+
+    WITH staged AS (
+        INSERT INTO staging (type, tags, keys, data, command_id, correlation_id, causation_id, version_id)
+        SELECT e.type, e.tags::text[], e.keys::bigint[], e.data::json,
+               a.command_id, a.correlation_id, a.causation_id, a.version_id
+          FROM unnest(a.event_types, a.event_tags, a.event_keys, a.event_data)
+               WITH ORDINALITY AS e (type, tags, keys, data, ordinal)
+         ORDER BY e.ordinal
+        RETURNING id, keys
+    )
+    INSERT INTO staged_keys (key, staged_id) SELECT k.key, s.id FROM staged s CROSS JOIN unnest(s.keys) AS k (key);
+    RETURN 'appended';
+END
+$$;
+
+-- The way in. `ours` is the strategy that the caller takes the store to have.
+CREATE FUNCTION append(
+    ours text, lock_keys bigint[], lock_exclusive boolean[],
+    clause_keys bigint[], clause_types text[], clause_tags text[],
+    clause_after bigint[], seen bigint[], snapshot text,
+    event_types text[], event_tags text[], event_keys text[], event_data text[],
+    command_id text, correlation_id text, causation_id text, version_id integer
+) RETURNS text
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    present store;
+    a append_request;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RETURN 'isolation';
+    END IF;
+    -- From here to the end of the transaction the settings can't change: see the table.
+    SELECT s.* INTO STRICT present FROM store s;
+    IF present.strategy <> ours THEN
+        RETURN 'strategy';
+    END IF;
+    a := ROW(lock_keys, lock_exclusive, clause_keys, clause_types, clause_tags,
+             clause_after, seen, snapshot::pg_snapshot, event_types, event_tags, event_keys, event_data,
+             command_id, correlation_id, causation_id, version_id,
+             array_position(clause_keys, NULL) IS NOT NULL, present.unscoped_conditions);
+    IF a.unscoped AND NOT a.unscoped_allowed THEN
+        RETURN 'unscoped';
+    END IF;
+    CASE present.strategy
+        WHEN 'global' THEN RETURN append_global(a);
+        WHEN 'boundary' THEN RETURN append_boundary(a);
+        WHEN 'hybrid' THEN RETURN append_hybrid(a);
+        WHEN 'staging' THEN RETURN append_staging(a);
+    END CASE;
+END
+$$;
