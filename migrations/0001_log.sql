@@ -11,9 +11,23 @@ CREATE TABLE store (
     strategy            text    NOT NULL DEFAULT 'staging'
                                 CHECK (strategy IN ('global', 'boundary', 'hybrid', 'staging')),
     -- Whether a condition may have items without a type or without a tag.
-    unscoped_conditions boolean NOT NULL DEFAULT false
+    unscoped_conditions boolean NOT NULL DEFAULT false,
+    -- How long the outcome of an append with an id of its caller's is kept.
+    outcomes_kept       interval NOT NULL DEFAULT '7 days'
 );
 INSERT INTO store DEFAULT VALUES;
+
+-- What became of the commands and appends to which their callers gave an id: the same id again gets the same outcome,
+-- whatever host it reaches. Written in the transaction of the append, so one is never without the other.
+CREATE TABLE outcomes (
+    id          text        NOT NULL PRIMARY KEY,
+    -- SHA-256 of what was asked for: another request under the same id is a mistake.
+    fingerprint bytea       NOT NULL,
+    -- The answer, for whoever asked to make sense of.
+    answer      json        NOT NULL,
+    recorded_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX outcomes_by_age ON outcomes (recorded_at);
 
 -- The numbered events. Rows are only ever inserted. Under every strategy but `boundary` positions run 1, 2, 3, …
 -- without a gap; the primary key is the only record of how far they have come.

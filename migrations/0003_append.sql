@@ -3,6 +3,7 @@
 -- One call is one round trip, one transaction and, at its end, one commit. It answers with a status:
 --   appended   the events are durable once this statement has returned
 --   conflict   an event that matches the condition has come in since the read
+--   repeated   an append with this id has been made before: see `outcomes`
 --   strategy   the store's strategy is not the one that the caller takes it to be
 --   unscoped   the condition has an item without a type or a tag, which this store does not allow
 --   isolation  the connection does not run at READ COMMITTED
@@ -27,6 +28,8 @@ CREATE TYPE append_request AS (
     clause_after bigint[], seen bigint[], snapshot pg_snapshot,
     event_types text[], event_tags text[], event_keys text[], event_data text[],
     command_id text, correlation_id text, causation_id text, version_id integer,
+    -- If the caller gave the command its id: what was asked for, and the answer to be kept. NULL otherwise.
+    fingerprint bytea, answer json,
     -- Whether the condition has a clause without a key, and whether the store allows any append to have one.
     unscoped boolean, unscoped_allowed boolean
 );
@@ -42,6 +45,28 @@ BEGIN
        FROM (SELECT u.key # store_salt() AS key, bool_or(u.exclusive) AS exclusive
                FROM unnest(a.lock_keys, a.lock_exclusive) AS u (key, exclusive)
               GROUP BY 1 ORDER BY 1 OFFSET 0) AS l;
+END
+$$;
+
+-- Whether an append with this id has been made before. Appends with one id run one after the other, because its key is
+-- among their locks (under `global`, because all do); like the check, this is a statement that begins after
+-- the locks are held.
+CREATE FUNCTION repeated(a append_request) RETURNS boolean
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    RETURN a.fingerprint IS NOT NULL AND EXISTS (SELECT FROM outcomes o WHERE o.id = a.command_id);
+END
+$$;
+
+-- Keeps the answer, if the caller gave an id. Written after the locks are held, like everything.
+CREATE FUNCTION keep_answer(a append_request) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    IF a.fingerprint IS NOT NULL THEN
+        INSERT INTO outcomes (id, fingerprint, answer) VALUES (a.command_id, a.fingerprint, a.answer);
+    END IF;
 END
 $$;
 

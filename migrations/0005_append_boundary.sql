@@ -13,6 +13,9 @@ BEGIN
     IF a.unscoped_allowed THEN
         PERFORM lock_store(exclusive => a.unscoped);
     END IF;
+    IF repeated(a) THEN
+        RETURN 'repeated';
+    END IF;
     IF conflicts(a) THEN
         RETURN 'conflict';
     END IF;
@@ -20,6 +23,7 @@ BEGIN
         a,
         ARRAY(SELECT nextval('boundary_positions') FROM generate_series(1, cardinality(a.event_types))),
         pg_current_xact_id());
+    PERFORM keep_answer(a);
     RETURN 'appended';
 END
 $$;

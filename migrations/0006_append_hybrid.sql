@@ -16,12 +16,16 @@ BEGIN
     IF a.unscoped THEN
         PERFORM lock_store(exclusive => true);
     END IF;
+    IF repeated(a) THEN
+        RETURN 'repeated';
+    END IF;
     IF conflicts(a) THEN
         RETURN 'conflict';
     END IF;
     PERFORM lock_store(exclusive => true);
     SELECT coalesce(max(e.position), 0) INTO head FROM events e;
     PERFORM write_events(a, ARRAY(SELECT head + n FROM generate_series(1, cardinality(a.event_types)) AS n), NULL);
+    PERFORM keep_answer(a);
     RETURN 'appended';
 END
 $$;

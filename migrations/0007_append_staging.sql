@@ -13,6 +13,9 @@ BEGIN
     IF a.unscoped_allowed THEN
         PERFORM lock_store(exclusive => a.unscoped);
     END IF;
+    IF repeated(a) THEN
+        RETURN 'repeated';
+    END IF;
     IF conflicts(a) THEN
         RETURN 'conflict';
     END IF;
@@ -27,6 +30,7 @@ BEGIN
         RETURNING id, keys
     )
     INSERT INTO staged_keys (key, staged_id) SELECT k.key, s.id FROM staged s CROSS JOIN unnest(s.keys) AS k (key);
+    PERFORM keep_answer(a);
     RETURN 'appended';
 END
 $$;
@@ -37,7 +41,8 @@ CREATE FUNCTION append(
     clause_keys bigint[], clause_types text[], clause_tags text[],
     clause_after bigint[], seen bigint[], snapshot text,
     event_types text[], event_tags text[], event_keys text[], event_data text[],
-    command_id text, correlation_id text, causation_id text, version_id integer
+    command_id text, correlation_id text, causation_id text, version_id integer,
+    fingerprint bytea, answer text
 ) RETURNS text
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -55,7 +60,7 @@ BEGIN
     END IF;
     a := ROW(lock_keys, lock_exclusive, clause_keys, clause_types, clause_tags,
              clause_after, seen, snapshot::pg_snapshot, event_types, event_tags, event_keys, event_data,
-             command_id, correlation_id, causation_id, version_id,
+             command_id, correlation_id, causation_id, version_id, fingerprint, answer::json,
              array_position(clause_keys, NULL) IS NOT NULL, present.unscoped_conditions);
     IF a.unscoped AND NOT a.unscoped_allowed THEN
         RETURN 'unscoped';

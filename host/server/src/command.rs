@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
-use weir_runtime::{Call, Command, Decision, Rejection, Version};
-use weir_store::{Append, Condition, Json, NewEvent, Outcome, Provenance, Query, ReadToken};
+use weir_runtime::{Call, Command, Decision, Rejection};
+use weir_store::{Append, Condition, Idempotency, Json, NewEvent, Outcome, Provenance, Query, ReadToken};
 
 use crate::{
+    answer::Answer,
     handlers::{Loaded, NotFound},
     host::Host,
     translate,
@@ -23,26 +25,10 @@ const WIDENINGS: u32 = 4;
 pub(crate) struct Request {
     pub(crate) name: String,
     pub(crate) data: Json,
+    /// The caller's own id for the command: sent again, it gets the first answer again.
+    pub(crate) id: Option<String>,
     pub(crate) correlation_id: Option<String>,
     pub(crate) causation_id: Option<String>,
-}
-
-/// What became of a command that a handler has decided on.
-pub(crate) struct Answer {
-    pub(crate) command_id: String,
-    pub(crate) handler: String,
-    pub(crate) version: Version,
-    /// 1, and one more for each conflict.
-    pub(crate) attempts: u32,
-    pub(crate) verdict: Verdict,
-}
-
-/// The decision that holds.
-pub(crate) enum Verdict {
-    /// The events are durable.
-    Accepted(Vec<NewEvent>),
-    /// Nothing was written.
-    Rejected(Rejection),
 }
 
 /// Why a command has no answer. The caller may send it again, except where `OutcomeUnknown` says so.
@@ -52,6 +38,10 @@ pub(crate) enum Failure {
     NotFound(#[from] NotFound),
     #[error("{0} commands are under way already, which is the most this host takes on: try again shortly")]
     Overloaded(usize),
+    #[error(
+        "the command id \"{0}\" was given to another command before: each command needs an id of its own"
+    )]
+    IdReused(String),
     #[error(transparent)]
     Handler(#[from] weir_runtime::Failure),
     #[error(
@@ -66,45 +56,90 @@ pub(crate) enum Failure {
 /// Takes one command from acceptance to its answer. Runs to its end even if the caller has gone.
 pub(crate) async fn handle(host: &Host, request: Request) -> Result<Answer, Failure> {
     let _place = host.accept().map_err(Failure::Overloaded)?;
+    if let Some(earlier) = earlier_answer(host, &request).await? {
+        return Ok(earlier);
+    }
     let command = accept(&request);
     let handler = host.handlers.find(&command.name)?;
     let provenance = Provenance {
         command_id: command.id.clone(),
-        correlation_id: request.correlation_id,
-        causation_id: request.causation_id,
+        correlation_id: request.correlation_id.clone(),
+        causation_id: request.causation_id.clone(),
         version_id: Some(handler.version_id),
     };
 
     let began = Instant::now();
     let mut attempts = 0;
-    let verdict = loop {
+    loop {
         attempts += 1;
         let (boundary, token, events) = match decide(host, &handler, &command).await? {
             Decided::Accept { boundary, token, events } => (boundary, token, events),
-            Decided::Reject(rejection) => break Verdict::Rejected(rejection),
+            Decided::Reject(rejection) => {
+                let answer = Answer::rejected(&command, &handler.handler, attempts, rejection);
+                return keep(host, &request, answer).await;
+            }
         };
+        let answer = Answer::accepted(&command, &handler.handler, attempts, &events)?;
+        if events.is_empty() {
+            return keep(host, &request, answer).await;
+        }
+        let idempotency = idempotency(&request, &answer)?;
         let condition = Some(Condition { query: &boundary, token: &token });
-        match host.store.append(Append { events: &events, condition, provenance: &provenance }).await? {
-            Outcome::Appended => break Verdict::Accepted(events),
+        let append =
+            Append { events: &events, condition, provenance: &provenance, idempotency: idempotency.as_ref() };
+        match host.store.append(append).await? {
+            Outcome::Appended => return Ok(answer),
+            Outcome::Repeated => {
+                return earlier_answer(host, &request).await?.ok_or(Failure::Conflict(attempts));
+            }
             Outcome::Conflict if attempts == ATTEMPTS || began.elapsed() > PATIENCE => {
                 return Err(Failure::Conflict(attempts));
             }
             Outcome::Conflict => step_aside(attempts).await,
         }
-    };
-    Ok(Answer {
-        command_id: command.id,
-        handler: handler.handler.name().to_owned(),
-        version: *handler.handler.version(),
-        attempts,
-        verdict,
-    })
+    }
+}
+
+/// The answer that this command has had before, if it has an id of its caller's and has.
+async fn earlier_answer(host: &Host, request: &Request) -> Result<Option<Answer>, Failure> {
+    let Some(id) = &request.id else { return Ok(None) };
+    match host.store.outcome(id).await? {
+        None => Ok(None),
+        Some(kept) if kept.fingerprint == fingerprint(request) => Ok(Some(Answer::from_json(&kept.answer)?)),
+        Some(_) => Err(Failure::IdReused(id.clone())),
+    }
+}
+
+/// Keeps an answer that comes without an append; the first one, if the command was sent twice at once.
+async fn keep(host: &Host, request: &Request, answer: Answer) -> Result<Answer, Failure> {
+    if let (Some(id), Some(outcome)) = (&request.id, idempotency(request, &answer)?)
+        && !host.store.keep_outcome(id, &outcome).await?
+    {
+        return Ok(earlier_answer(host, request).await?.unwrap_or(answer));
+    }
+    Ok(answer)
+}
+
+/// What to keep of a command, if it has an id of its caller's.
+fn idempotency(request: &Request, answer: &Answer) -> Result<Option<Idempotency>, Failure> {
+    if request.id.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(Idempotency { fingerprint: fingerprint(request), answer: answer.to_json()? }))
+}
+
+fn fingerprint(request: &Request) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(request.name.as_bytes());
+    hash.update([0]);
+    hash.update(request.data.as_str().as_bytes());
+    hash.finalize().into()
 }
 
 fn accept(request: &Request) -> Command {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Command {
-        id: Uuid::now_v7().to_string(),
+        id: request.id.clone().unwrap_or_else(|| Uuid::now_v7().to_string()),
         name: request.name.clone(),
         data: request.data.as_str().to_owned(),
         received_at: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),

@@ -3,6 +3,7 @@
 //! In reading order: `command` is the flow of one command; `host` is what it runs in; `handlers` finds and
 //! keeps the loaded handlers; `http` and `cli` are the two ways in.
 
+mod answer;
 mod command;
 mod translate;
 

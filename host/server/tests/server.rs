@@ -42,6 +42,8 @@ mod deploys;
 mod dev;
 #[path = "server/events.rs"]
 mod events;
+#[path = "server/ids.rs"]
+mod ids;
 #[path = "server/outages.rs"]
 mod outages;
 #[path = "server/race.rs"]

@@ -1,7 +1,7 @@
 //! The conditional append.
 
 use crate::{
-    Error, NewEvent, Query, ReadToken, Store, Strategy, Tag, bounds,
+    Error, Idempotency, NewEvent, Query, ReadToken, Store, Strategy, Tag, bounds,
     error::{classify, classify_write},
     lock_key::{Clauses, array_literal, event_keys, locks},
 };
@@ -38,6 +38,8 @@ pub struct Append<'a> {
     pub condition: Option<Condition<'a>>,
     /// Whose they are.
     pub provenance: &'a Provenance,
+    /// If the caller gave the command's id: an append with that id is made once, and its answer kept.
+    pub idempotency: Option<&'a Idempotency>,
 }
 
 /// How an append ended.
@@ -47,6 +49,8 @@ pub enum Outcome {
     Appended,
     /// An event that matches the condition came in after the read. Nothing was written.
     Conflict,
+    /// An append with the same id of its caller's has been made before: see [`Store::outcome`]. Nothing was written.
+    Repeated,
 }
 
 impl Store {
@@ -63,13 +67,14 @@ impl Store {
         let request = Request::of(append)?;
         let mut strategy = self.settings().await?.strategy;
         loop {
-            let status = self.call_append(strategy, &request, append.provenance).await?;
+            let status = self.call_append(strategy, &request, append).await?;
             match status.as_str() {
                 "appended" => {
                     self.announce_append();
                     return Ok(Outcome::Appended);
                 }
                 "conflict" => return Ok(Outcome::Conflict),
+                "repeated" => return Ok(Outcome::Repeated),
                 "isolation" => return Err(Error::Isolation),
                 "unscoped" => {
                     let unscoped = append.condition.and_then(|condition| condition.query.unscoped());
@@ -86,12 +91,14 @@ impl Store {
         &self,
         ours: Strategy,
         request: &Request,
-        whose: &Provenance,
+        append: Append<'_>,
     ) -> Result<String, Error> {
+        let whose = append.provenance;
         // Taken apart so that a failure to get a connection is not mistaken for a lost answer.
         let mut connection = self.bounded(async { self.pool().acquire().await.map_err(classify) }).await?;
         let statement = sqlx::query_scalar!(
-            r#"SELECT append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) AS "status!""#,
+            r#"SELECT append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+                               $19) AS "status!""#,
             ours.as_str(),
             &request.lock_keys,
             &request.lock_exclusive,
@@ -109,6 +116,8 @@ impl Store {
             whose.correlation_id,
             whose.causation_id,
             whose.version_id,
+            append.idempotency.map(|id| id.fingerprint.to_vec()),
+            append.idempotency.map(|id| id.answer.as_str()),
         );
         match tokio::time::timeout(self.timeout(), statement.fetch_one(&mut *connection)).await {
             Ok(answer) => answer.map_err(classify_write),
@@ -136,14 +145,15 @@ struct Request {
 
 impl Request {
     fn of(append: Append<'_>) -> Result<Self, Error> {
-        let Append { events, condition, .. } = append;
+        let Append { events, condition, provenance, idempotency } = append;
         if events.len() > bounds::EVENTS {
             return Err(Error::TooManyEvents(events.len()));
         }
         let clauses = condition.map(|c| Clauses::of(c.query)).unwrap_or_default();
         let token = condition.map_or_else(ReadToken::nothing_seen, |c| c.token.clone());
         let after = token.positions(clauses.keys.len()).ok_or(Error::ForeignToken)?;
-        let (lock_keys, lock_exclusive) = locks(&clauses, events);
+        let id = idempotency.map(|_| provenance.command_id.as_str());
+        let (lock_keys, lock_exclusive) = locks(&clauses, events, id);
         if lock_keys.len() > bounds::LOCK_KEYS {
             return Err(Error::TooManyLocks(lock_keys.len()));
         }

@@ -25,6 +25,8 @@ const RENEWAL: Duration = Duration::from_millis(600);
 const POLL: Duration = Duration::from_millis(20);
 /// Rows of one flush transaction.
 const BATCH: i32 = 2000;
+/// How often the leader also forgets outcomes that are too old.
+const FORGET: Duration = Duration::from_secs(60);
 /// How long to leave a database in peace that has just failed.
 const RECOVERY: Duration = Duration::from_millis(500);
 
@@ -34,12 +36,13 @@ pub struct Flusher {
     store: Store,
     id: Uuid,
     renew_at: Option<Instant>,
+    forget_at: Instant,
 }
 
 impl Flusher {
     /// A flusher that does not lead yet.
     pub fn new(store: Store) -> Self {
-        Self { store, id: Uuid::now_v7(), renew_at: None }
+        Self { store, id: Uuid::now_v7(), renew_at: None, forget_at: Instant::now() + FORGET }
     }
 
     /// Flushes until shutdown, then once more, and gives up the lease. Failures are logged and tried again.
@@ -77,9 +80,13 @@ impl Flusher {
                 return Ok(false);
             }
             if self.store.flush_once().await? < BATCH {
-                return Ok(true);
+                break;
             }
         }
+        if Instant::now() >= self.forget_at && self.store.forget_outcomes().await? == 0 {
+            self.forget_at = Instant::now() + FORGET;
+        }
+        Ok(true)
     }
 
     async fn leads(&mut self) -> Result<bool, Error> {

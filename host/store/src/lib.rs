@@ -17,6 +17,7 @@ mod query;
 mod lock_key;
 
 mod append;
+mod outcomes;
 mod read;
 mod token;
 
@@ -40,6 +41,7 @@ pub use event::{EventType, InvalidData, InvalidName, Json, NewEvent, Tag};
 pub use flusher::Flusher;
 pub use log::{Filter, LoggedEvent, Page};
 pub use migrate::{MigrateError, check_migrated, migrate};
+pub use outcomes::{Idempotency, KeptOutcome};
 pub use query::{InvalidQuery, Query, QueryItem, Unscoped};
 pub use read::{DecisionRead, SequencedEvent};
 pub use registry::{ActiveVersion, Deployed, HandlerVersion};

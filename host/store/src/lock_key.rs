@@ -61,10 +61,13 @@ impl Clauses {
     }
 }
 
-/// The locks of an append, each key once: exclusive where it writes, shared where it only looks.
-pub(crate) fn locks(clauses: &Clauses, events: &[NewEvent]) -> (Vec<i64>, Vec<bool>) {
+/// The locks of an append, each key once: exclusive where it writes, shared where it only looks. An id of the caller's
+/// is locked too, so that two appends with one id are made one after the other.
+pub(crate) fn locks(clauses: &Clauses, events: &[NewEvent], id: Option<&str>) -> (Vec<i64>, Vec<bool>) {
     let mut locks: BTreeMap<i64, bool> = clauses.keys.iter().flatten().map(|key| (*key, false)).collect();
     locks.extend(events.iter().flat_map(event_keys).map(|key| (key, true)));
+    // No type is empty, so no event has the key of an id.
+    locks.extend(id.map(|id| (xxh3_64(format!("\0{id}").as_bytes()).cast_signed(), true)));
     locks.into_iter().unzip()
 }
 
@@ -124,7 +127,7 @@ mod tests {
     #[test]
     fn each_key_is_locked_once_in_its_strongest_mode_and_in_order() {
         let clauses = Clauses::of(&query(&["A", "B"], &["x:1"]));
-        let (keys, exclusive) = locks(&clauses, &[event("A", &["x:1"]), event("A", &["x:1", "y:2"])]);
+        let (keys, exclusive) = locks(&clauses, &[event("A", &["x:1"]), event("A", &["x:1", "y:2"])], None);
         assert!(keys.is_sorted());
         assert_eq!(keys.len(), 3, "A|x:1 and A|y:2 written, B|x:1 only looked at");
         for (key, exclusive) in keys.iter().zip(exclusive) {

@@ -11,6 +11,8 @@ mod fixture;
 mod appends;
 #[path = "store/flushes.rs"]
 mod flushes;
+#[path = "store/ids.rs"]
+mod ids;
 #[path = "store/locks.rs"]
 mod locks;
 #[path = "store/log.rs"]

@@ -19,6 +19,9 @@ pub(crate) struct SendArgs {
     /// The command's data, JSON: '{"studentId":"s1","courseId":"c1"}'; @FILE reads a file, - the standard input
     #[arg(default_value = "{}")]
     data: String,
+    /// An id of your own for the command: sent again with the same data, it gets the first answer again
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
     #[command(flatten)]
     remote: RemoteArgs,
 }
@@ -51,7 +54,11 @@ pub(crate) fn run(args: &SendArgs) -> anyhow::Result<ExitCode> {
         bail!("the command's data is not JSON: {error}; it was: {data}");
     }
     let address = args.remote.address(&format!("/v1/commands/{}", encoded(&args.name)));
-    let result = agent(false).post(&address).content_type("application/json").send(&data);
+    let mut request = agent(false).post(&address).content_type("application/json");
+    if let Some(id) = &args.id {
+        request = request.header("weir-command-id", id);
+    }
+    let result = request.send(&data);
     match args.remote.answer(result)? {
         Ok(mut response) => {
             let accepted: Accepted =

@@ -8,11 +8,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::{body, problem::Problem};
 use crate::{
-    command::{self, Answer, Request, Verdict},
+    answer::{Answer, AppendedEvent, Verdict},
+    command::{self, Request},
     host::Host,
 };
 
@@ -23,16 +23,7 @@ struct Accepted {
     handler: String,
     version: String,
     attempts: u32,
-    events: Vec<Event>,
-}
-
-/// An event as it was appended. It gets its position a moment later: see `GET /v1/events`.
-#[derive(Serialize)]
-struct Event {
-    #[serde(rename = "type")]
-    event_type: weir_store::EventType,
-    tags: Vec<weir_store::Tag>,
-    data: Box<RawValue>,
+    events: Vec<AppendedEvent>,
 }
 
 pub(super) async fn submit(
@@ -46,6 +37,7 @@ pub(super) async fn submit(
     })?;
     let request = Request {
         name,
+        id: id(&headers, "weir-command-id")?,
         data: data(body::whole(body, super::BODY_BYTES).await?)?,
         correlation_id: id(&headers, "weir-correlation-id")?,
         causation_id: id(&headers, "weir-causation-id")?,
@@ -64,13 +56,8 @@ pub(super) async fn submit(
         Ok(Answer { verdict: Verdict::Accepted(events), attempts, .. }) => {
             tracing::debug!(command = name, events = events.len(), attempts, "accepted in {ms:.1} ms");
         }
-        Ok(Answer { verdict: Verdict::Rejected(rejection), .. }) => {
-            tracing::debug!(
-                command = name,
-                code = rejection.code,
-                "rejected in {ms:.1} ms: {}",
-                rejection.message
-            );
+        Ok(Answer { verdict: Verdict::Rejected { code, message }, .. }) => {
+            tracing::debug!(command = name, code, "rejected in {ms:.1} ms: {message}");
         }
         Err(failure) => tracing::warn!(command = name, "failed in {ms:.1} ms: {failure}"),
     }
@@ -79,27 +66,15 @@ pub(super) async fn submit(
 
 fn answer(answer: Answer) -> Result<Response, Problem> {
     let Answer { command_id, handler, version, attempts, verdict } = answer;
-    let version = version.to_string();
     match verdict {
         Verdict::Accepted(events) => {
-            let events = events
-                .iter()
-                .map(|event| {
-                    Ok(Event {
-                        event_type: event.event_type().clone(),
-                        tags: event.tags().to_vec(),
-                        data: RawValue::from_string(event.data().as_str().to_owned())?,
-                    })
-                })
-                .collect::<Result<_, serde_json::Error>>()
-                .map_err(|error| weir_store::Error::Unexpected(error.to_string()))?;
             let outcome = "accepted";
             Ok(Json(Accepted { outcome, command_id, handler, version, attempts, events }).into_response())
         }
-        Verdict::Rejected(rejection) => {
-            Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "rejected", "Rejected", rejection.message)
+        Verdict::Rejected { code, message } => {
+            Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "rejected", "Rejected", message)
                 .with("outcome", "rejected")
-                .with("code", rejection.code)
+                .with("code", code)
                 .with("command_id", command_id)
                 .with("handler", handler)
                 .with("version", version)

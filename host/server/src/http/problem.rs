@@ -133,6 +133,9 @@ impl From<Failure> for Problem {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Too many commands at once", detail)
                     .retry_after(1)
             }
+            Failure::IdReused(_) => {
+                Self::new(StatusCode::CONFLICT, "command-id-reused", "The command id was used before", detail)
+            }
             Failure::Handler(_) => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "handler-failed", "The handler failed", detail)
             }

@@ -112,7 +112,7 @@ async fn a_connection_that_would_check_on_an_old_snapshot_is_refused(f: Fixture)
     let mut transaction = connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
     let status: String = sqlx::query_scalar(
         "SELECT append((SELECT strategy FROM store), '{1}', '{t}', '{}', '{}', '{}', '{}', '{}', NULL,
-                       '{A}', '{\"{x}\"}', '{\"{1}\"}', '{1}', 'c', NULL, NULL, NULL)",
+                       '{A}', '{\"{x}\"}', '{\"{1}\"}', '{1}', 'c', NULL, NULL, NULL, NULL, NULL)",
     )
     .fetch_one(&mut *transaction)
     .await
@@ -128,7 +128,8 @@ async fn a_connection_that_would_check_on_an_old_snapshot_is_refused(f: Fixture)
 async fn too_much_at_once_is_refused_before_anything_is_written(f: Fixture) {
     let provenance = weir_store::Provenance::default();
     let refused = async |events: &[weir_store::NewEvent]| {
-        let append = weir_store::Append { events, condition: None, provenance: &provenance };
+        let append =
+            weir_store::Append { events, condition: None, provenance: &provenance, idempotency: None };
         f.store.append(append).await.unwrap_err()
     };
     let many = vec![event("A", &["x:1"], "1"); bounds::EVENTS + 1];

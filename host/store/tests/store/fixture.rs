@@ -125,7 +125,7 @@ pub(crate) async fn append(
 ) -> Outcome {
     let condition = condition.map(|(query, token)| Condition { query, token });
     let provenance = Provenance { command_id: "c".into(), ..Provenance::default() };
-    store.append(Append { events, condition, provenance: &provenance }).await.unwrap()
+    store.append(Append { events, condition, provenance: &provenance, idempotency: None }).await.unwrap()
 }
 
 pub(crate) async fn flush(connection: &mut PgConnection) -> i32 {
@@ -143,7 +143,7 @@ pub(crate) async fn raw_append(connection: &mut PgConnection, event: &NewEvent) 
                )
                SELECT append((SELECT strategy FROM store), keys, array_fill(true, ARRAY[cardinality(keys)]),
                              '{}', '{}', '{}', '{}', '{}', NULL,
-                             ARRAY[$1], ARRAY[$2::text[]::text], ARRAY[keys::text], ARRAY[$3], 'raw', NULL, NULL, NULL)
+                             ARRAY[$1], ARRAY[$2::text[]::text], ARRAY[keys::text], ARRAY[$3], 'raw', NULL, NULL, NULL, NULL, NULL)
                  FROM like_it WHERE keys IS NOT NULL LIMIT 1";
     let tags: Vec<String> = event.tags().iter().map(ToString::to_string).collect();
     let status: String = sqlx::query(sql)

@@ -77,8 +77,12 @@ async fn an_event_carries_where_it_came_from(f: Fixture) {
         causation_id: Some("event-9".into()),
         version_id: None,
     };
-    let append =
-        weir_store::Append { events: &[event("A", &[], "1")], condition: None, provenance: &provenance };
+    let append = weir_store::Append {
+        events: &[event("A", &[], "1")],
+        condition: None,
+        provenance: &provenance,
+        idempotency: None,
+    };
     f.store.append(append).await.unwrap();
     f.flush().await;
     let page = f.store.page(Cursor::START, &Filter::default(), 10).await.unwrap();

@@ -95,7 +95,7 @@ async fn a_change_of_strategy_is_seen_by_an_append_that_waited_for_it(f: Fixture
     // Whoever insists on the old one is told.
     let status: String = sqlx::query_scalar(
         "SELECT append($1, '{1}', '{t}', '{}', '{}', '{}', '{}', '{}', NULL,
-                       '{A}', '{\"{x}\"}', '{\"{1}\"}', '{1}', 'c', NULL, NULL, NULL)",
+                       '{A}', '{\"{x}\"}', '{\"{1}\"}', '{1}', 'c', NULL, NULL, NULL, NULL, NULL)",
     )
     .bind(before.as_str())
     .fetch_one(&mut observer)
