@@ -22,7 +22,7 @@ const LEASE: Duration = Duration::from_millis(2000);
 /// How often it renews, and how often the others look whether they can take over.
 const RENEWAL: Duration = Duration::from_millis(600);
 /// How long events that another host staged may rest: that host can't nudge this one.
-const POLL: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(50);
 /// Rows of one flush transaction.
 const BATCH: i32 = 2000;
 /// How often the leader also forgets outcomes that are too old.
