@@ -126,5 +126,6 @@ CREATE TABLE flusher_lease (
 
 -- The advisory locks of different stores in one database must not meet. Key locks take a bigint; the locks
 -- of a store as a whole live in the space of two integers, which Postgres keeps apart from the first.
-CREATE FUNCTION store_salt() RETURNS bigint LANGUAGE sql STABLE
-RETURN hashtextextended(current_schema(), 0);
+CREATE FUNCTION store_salt() RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT hashtextextended(current_schema(), 0)
+$$;
