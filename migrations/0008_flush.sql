@@ -2,8 +2,8 @@
 --
 -- The flushers' lock is what makes a second flusher harmless: it waits, and then sees what the first has
 -- done, because each statement below begins after the lock is held. Positions continue from the highest one:
--- only this function inserts events, under this lock, so a rollback leaves no gap and no counter has to agree
--- with the log (or bloats beside a long snapshot).
+-- under `staging` nobody else inserts events, so a rollback leaves no gap, and no counter has to agree with
+-- the log (or bloats beside a long snapshot).
 --
 -- Order within a boundary is kept: two appends that share a key hold its lock one after the other, so the
 -- second one's rows have higher ids, and whoever sees them sees the first one's rows too.
