@@ -14,6 +14,8 @@ use crate::{host::Host, http};
 
 /// How long commands under way are waited for at the end.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// How long after that for callers to take their answers. One who has sent half a request has none to come.
+const LINGER: Duration = Duration::from_secs(2);
 
 #[derive(Args)]
 pub(crate) struct ServeArgs {
@@ -57,7 +59,7 @@ pub(super) async fn serve(listener: TcpListener, host: Host, stop: CancellationT
     stop.cancelled().await;
     tracing::info!("stopping: commands under way will finish");
     host.stop(PATIENCE).await;
-    match tokio::time::timeout(PATIENCE, server).await {
+    match tokio::time::timeout(LINGER, server).await {
         Ok(result) => result?.context("the HTTP server failed"),
         Err(_) => Ok(()),
     }
