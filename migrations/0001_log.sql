@@ -49,7 +49,9 @@ CREATE TABLE events (
     correlation_id text,
     causation_id   text,
     -- json, not jsonb: it is handed back byte for byte.
-    data           json        NOT NULL
+    data           json        NOT NULL,
+    -- How long `data` is, so that a page can be bounded without unpacking it.
+    bytes          integer     NOT NULL
 );
 
 CREATE INDEX events_by_xid ON events (xid, position) WHERE xid IS NOT NULL;
@@ -98,7 +100,8 @@ CREATE TABLE staging (
     command_id     text        NOT NULL,
     correlation_id text,
     causation_id   text,
-    data           json        NOT NULL
+    data           json        NOT NULL,
+    bytes          integer     NOT NULL
 ) WITH (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_scale_factor = 0,

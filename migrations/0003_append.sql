@@ -129,9 +129,9 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SE
 AS $$
 BEGIN
     INSERT INTO events (position, xid, recorded_at, version_id, type, tags,
-                        command_id, correlation_id, causation_id, data)
+                        command_id, correlation_id, causation_id, data, bytes)
     SELECT e.position, write_events.xid, clock_timestamp(), a.version_id, e.type, e.tags::text[],
-           a.command_id, a.correlation_id, a.causation_id, e.data::json
+           a.command_id, a.correlation_id, a.causation_id, e.data::json, octet_length(e.data)
       FROM unnest(positions, a.event_types, a.event_tags, a.event_data) AS e (position, type, tags, data);
 
     INSERT INTO event_keys (key, position)

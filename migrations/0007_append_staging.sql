@@ -21,8 +21,8 @@ BEGIN
     END IF;
 
     WITH staged AS (
-        INSERT INTO staging (type, tags, keys, data, command_id, correlation_id, causation_id, version_id)
-        SELECT e.type, e.tags::text[], e.keys::bigint[], e.data::json,
+        INSERT INTO staging (type, tags, keys, data, bytes, command_id, correlation_id, causation_id, version_id)
+        SELECT e.type, e.tags::text[], e.keys::bigint[], e.data::json, octet_length(e.data),
                a.command_id, a.correlation_id, a.causation_id, a.version_id
           FROM unnest(a.event_types, a.event_tags, a.event_keys, a.event_data)
                WITH ORDINALITY AS e (type, tags, keys, data, ordinal)
@@ -52,6 +52,10 @@ DECLARE
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RETURN 'isolation';
+    END IF;
+    -- What is acknowledged is on disk, whatever the database or the role has been set to.
+    IF current_setting('synchronous_commit') = 'off' THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     -- From here to the end of the transaction the settings can't change: see the table.
     SELECT s.* INTO STRICT present FROM store s;

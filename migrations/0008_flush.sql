@@ -1,4 +1,6 @@
--- Moves up to `batch` staged rows to the log, oldest id first, and numbers them.
+-- Moves up to `batch` staged rows to the log, oldest id first, and numbers them; `more` says whether some are left. A
+-- flush is bounded in bytes, too, but for its first row: one that could not end within the statement timeout would
+-- be begun again for ever.
 --
 -- The flushers' lock is what makes a second flusher harmless: it waits, and then sees what the first has
 -- done, because each statement below begins after the lock is held. Positions continue from the highest one:
@@ -7,10 +9,14 @@
 --
 -- Order within a boundary is kept: two appends that share a key hold its lock one after the other, so the
 -- second one's rows have higher ids, and whoever sees them sees the first one's rows too.
-CREATE FUNCTION flush(batch integer, OUT flushed integer, OUT head bigint)
+CREATE FUNCTION flush(batch integer, OUT flushed integer, OUT head bigint, OUT more boolean)
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
+DECLARE
+    most_bytes CONSTANT bigint := 8 * 1024 * 1024;
+    candidates bigint[];
+    chosen bigint[];
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'flush() needs READ COMMITTED: each of its statements must see a snapshot of its own'
@@ -21,17 +27,20 @@ BEGIN
 
     SELECT coalesce(max(e.position), 0) INTO head FROM events e;
 
+    SELECT array_agg(w.id ORDER BY w.id), array_agg(w.id ORDER BY w.id) FILTER (WHERE w.bytes_before < most_bytes)
+      INTO candidates, chosen
+      FROM (SELECT o.id, sum(o.bytes) OVER (ORDER BY o.id) - o.bytes AS bytes_before
+              FROM (SELECT s.id, s.bytes FROM staging s ORDER BY s.id LIMIT batch) AS o) AS w;
+
     WITH taken AS (
-        DELETE FROM staging s USING (SELECT o.id FROM staging o ORDER BY o.id LIMIT batch) AS oldest
-         WHERE s.id = oldest.id
-        RETURNING s.*
+        DELETE FROM staging s WHERE s.id = ANY (chosen) RETURNING s.*
     ), numbered AS (
         SELECT flush.head + row_number() OVER (ORDER BY t.id) AS position, t.* FROM taken t
     ), moved AS (
         INSERT INTO events (position, staged_id, recorded_at, version_id, type, tags,
-                            command_id, correlation_id, causation_id, data)
+                            command_id, correlation_id, causation_id, data, bytes)
         SELECT n.position, n.id, n.recorded_at, n.version_id, n.type, n.tags,
-               n.command_id, n.correlation_id, n.causation_id, n.data
+               n.command_id, n.correlation_id, n.causation_id, n.data, n.bytes
           FROM numbered n ORDER BY n.position
     ), indexed AS (
         INSERT INTO event_keys (key, position)
@@ -48,6 +57,7 @@ BEGIN
     SELECT count(*)::integer INTO flushed FROM numbered;
 
     head := head + flushed;
+    more := flushed = batch OR flushed < coalesce(cardinality(candidates), 0);
     IF flushed > 0 THEN
         -- Here, and never in an append: NOTIFY takes a lock of the whole database at commit.
         PERFORM pg_notify('weir_' || current_schema(), head::text);

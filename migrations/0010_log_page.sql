@@ -19,7 +19,9 @@ AS $$
 #variable_conflict use_column
 DECLARE
     span CONSTANT bigint := 10000;
+    most_bytes CONSTANT bigint := 4 * 1024 * 1024;
     candidates bigint[];
+    fitting bigint[];
     reach bigint;
 BEGIN
     IF cardinality(tags) = 0 THEN
@@ -37,6 +39,15 @@ BEGIN
                                                   ORDER BY ek.position LIMIT page) AS k
                              ORDER BY 1 LIMIT page);
         reach := CASE WHEN cardinality(candidates) < page THEN until ELSE candidates[page] END;
+    END IF;
+    -- So many events as fit, and one at least.
+    fitting := ARRAY(SELECT w.position
+                       FROM (SELECT e.position, sum(e.bytes) OVER (ORDER BY e.position) - e.bytes AS bytes_before
+                               FROM events e WHERE e.position = ANY (candidates)) AS w
+                      WHERE w.bytes_before < most_bytes ORDER BY w.position);
+    IF cardinality(fitting) < cardinality(candidates) THEN
+        candidates := fitting;
+        reach := fitting[cardinality(fitting)];
     END IF;
 
     RETURN QUERY SELECT reach, NULL::bigint, NULL::bigint, NULL::bigint, NULL::text, NULL::text[], NULL::json,
@@ -73,6 +84,7 @@ AS $$
 DECLARE
     span CONSTANT integer := 10000;
     unfiltered boolean := cardinality(types) = 0 AND cardinality(tags) = 0;
+    most_bytes CONSTANT bigint := 4 * 1024 * 1024;
     horizon xid8 := pg_snapshot_xmin(pg_current_snapshot());
     candidates bigint[];
 BEGIN
@@ -83,6 +95,12 @@ BEGIN
                            AND CASE WHEN until IS NULL THEN e.xid < horizon ELSE e.position <= until END
                          ORDER BY e.xid, e.position
                          LIMIT CASE WHEN unfiltered THEN page ELSE span END);
+    -- So many events as fit, and one at least.
+    candidates := ARRAY(SELECT w.position
+                          FROM (SELECT e.position, e.xid,
+                                       sum(e.bytes) OVER (ORDER BY e.xid, e.position) - e.bytes AS bytes_before
+                                  FROM events e WHERE e.position = ANY (candidates)) AS w
+                         WHERE w.bytes_before < most_bytes ORDER BY w.xid, w.position);
 
     RETURN QUERY
     SELECT e.position, e.xid::text::bigint, NULL::bigint, NULL::bigint, NULL::text, NULL::text[], NULL::json,

@@ -83,7 +83,7 @@ struct StoreArgs {
     /// The schema that holds the store
     #[arg(long, env = "WEIR_SCHEMA", default_value = "weir", value_name = "NAME")]
     schema: SchemaName,
-    /// Connections for reads and appends (the flusher and listeners use up to four more)
+    /// Connections for reads and appends (the flusher, listeners and those who read the log use up to eight more)
     #[arg(long, env = "WEIR_CONNECTIONS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1000))]
     connections: u32,
     /// Seconds that one statement may take, waiting for locks included

@@ -106,6 +106,8 @@ pub struct Store {
     pool: PgPool,
     /// Apart from the pool, so that flushing never queues behind the appends that wait for it.
     control: PgPool,
+    /// For pages of the log: however many read it, they hold up nobody but each other.
+    readers: PgPool,
     schema: SchemaName,
     deadline: Duration,
     /// Told of every append of this process: by its flusher, and by those who follow the log.
@@ -140,6 +142,7 @@ impl Store {
         Ok(Self {
             pool: pool(config.connections),
             control: pool(4),
+            readers: pool(4),
             schema: config.schema.clone(),
             deadline: config.deadline,
             appended: Arc::new(watch::Sender::new(())),
@@ -166,6 +169,7 @@ impl Store {
     pub async fn close(&self) {
         self.pool.close().await;
         self.control.close().await;
+        self.readers.close().await;
     }
 
     pub(crate) fn pool(&self) -> &PgPool {
@@ -174,6 +178,10 @@ impl Store {
 
     pub(crate) fn control(&self) -> &PgPool {
         &self.control
+    }
+
+    pub(crate) fn readers(&self) -> &PgPool {
+        &self.readers
     }
 
     pub(crate) fn schema(&self) -> &SchemaName {

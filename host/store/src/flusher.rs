@@ -23,8 +23,8 @@ const LEASE: Duration = Duration::from_millis(2000);
 const RENEWAL: Duration = Duration::from_millis(600);
 /// How long events that another host staged may rest: that host can't nudge this one.
 const POLL: Duration = Duration::from_millis(50);
-/// Rows of one flush transaction.
-const BATCH: i32 = 2000;
+/// Rows of one flush transaction, at the most.
+pub(crate) const BATCH: i32 = 2000;
 /// How often the leader also forgets outcomes that are too old.
 const FORGET: Duration = Duration::from_secs(60);
 /// How long to leave a database in peace that has just failed.
@@ -36,13 +36,15 @@ pub struct Flusher {
     store: Store,
     id: Uuid,
     renew_at: Option<Instant>,
+    /// Rows of the next flush: fewer, after one that took too long.
+    batch: i32,
     forget_at: Instant,
 }
 
 impl Flusher {
     /// A flusher that does not lead yet.
     pub fn new(store: Store) -> Self {
-        Self { store, id: Uuid::now_v7(), renew_at: None, forget_at: Instant::now() + FORGET }
+        Self { store, id: Uuid::now_v7(), renew_at: None, batch: BATCH, forget_at: Instant::now() + FORGET }
     }
 
     /// Flushes until shutdown, then once more, and gives up the lease. Failures are logged and tried again.
@@ -79,8 +81,16 @@ impl Flusher {
             if !self.leads().await? {
                 return Ok(false);
             }
-            if self.store.flush_once().await? < BATCH {
-                break;
+            match self.store.flush_once(self.batch).await {
+                Ok(more) => {
+                    self.batch = (self.batch * 2).min(BATCH);
+                    if !more {
+                        break;
+                    }
+                }
+                // It did not end within the time a statement has: fewer at once, down to one.
+                Err(Error::Busy(_)) if self.batch > 1 => self.batch /= 2,
+                Err(error) => return Err(error),
             }
         }
         if Instant::now() >= self.forget_at && self.store.forget_outcomes().await? == 0 {
@@ -113,7 +123,7 @@ impl Flusher {
     }
 
     async fn hand_over(&mut self) -> Result<(), Error> {
-        while self.store.flush_once().await? == BATCH {}
+        while self.store.flush_once(self.batch).await? {}
         sqlx::query!("DELETE FROM flusher_lease WHERE holder = $1", self.id)
             .execute(self.store.control())
             .await
@@ -123,10 +133,10 @@ impl Flusher {
 }
 
 impl Store {
-    /// Flushes one batch, if anything is staged, and returns how many events it moved.
-    pub(crate) async fn flush_once(&self) -> Result<i32, Error> {
+    /// Flushes one batch of at most so many rows, if anything is staged, and returns whether more is.
+    pub(crate) async fn flush_once(&self, batch: i32) -> Result<bool, Error> {
         let flush = async {
-            sqlx::query_scalar!(r#"SELECT flushed AS "flushed!" FROM flush($1)"#, BATCH)
+            sqlx::query_scalar!(r#"SELECT more AS "more!" FROM flush($1)"#, batch)
                 .fetch_one(self.control())
                 .await
                 .map_err(classify)

@@ -107,7 +107,7 @@ impl Store {
                 &keys,
                 limit
             )
-            .fetch_all(self.control())
+            .fetch_all(self.readers())
             .await
             .map_err(classify)
         });
@@ -145,7 +145,7 @@ impl Store {
                 &tags,
                 limit
             )
-            .fetch_all(self.control())
+            .fetch_all(self.readers())
             .await
             .map_err(classify)
         });
@@ -180,7 +180,14 @@ impl Store {
     /// # Errors
     /// Whatever the database says.
     pub async fn head(&self) -> Result<u64, Error> {
-        Ok(self.known().await?.head.cast_unsigned())
+        // Not as one of the readers: what wakes them must not wait for them.
+        let head = async {
+            sqlx::query_scalar!(r#"SELECT coalesce(max(position), 0) AS "head!" FROM events"#)
+                .fetch_one(self.control())
+                .await
+                .map_err(classify)
+        };
+        Ok(self.bounded(head).await?.cast_unsigned())
     }
 
     /// How many events are staged.
@@ -190,7 +197,7 @@ impl Store {
     pub async fn staged_count(&self) -> Result<u64, Error> {
         let count = async {
             sqlx::query_scalar!(r#"SELECT count(*) AS "count!" FROM staging"#)
-                .fetch_one(self.control())
+                .fetch_one(self.readers())
                 .await
                 .map_err(classify)
         };
@@ -215,7 +222,7 @@ impl Store {
                 r#"SELECT EXISTS (SELECT FROM staging WHERE tags @> ARRAY[$1]) AS "staged!""#,
                 tag.as_str()
             )
-            .fetch_one(self.control())
+            .fetch_one(self.readers())
             .await
             .map_err(classify)
         };
@@ -243,7 +250,7 @@ impl Store {
                           ARRAY(SELECT after_position FROM epochs ORDER BY number) AS "epochs_after!",
                           ARRAY(SELECT strategy FROM epochs ORDER BY number) AS "epochs_strategy!""#
             )
-            .fetch_one(self.control())
+            .fetch_one(self.readers())
             .await
             .map_err(classify)
         };

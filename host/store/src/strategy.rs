@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-use crate::{Error, Store, error::classify};
+use crate::{Error, Store, error::classify, flusher::BATCH};
 
 /// How appends of a store keep out of each other's way, and when events get their position. After the article "DCB on
 /// Postgres", whose four strategies these are; the argument for each stands in `migrations/`, in the file that
@@ -107,7 +107,7 @@ impl Store {
     /// [`Error::Busy`] if a transaction that has read the store does not end in time: nothing has changed then.
     pub async fn set_strategy(&self, strategy: Strategy) -> Result<bool, Error> {
         // Under the lock only the rest should be left to flush.
-        while self.flush_once().await? > 0 {}
+        while self.flush_once(BATCH).await? {}
         let set = async {
             sqlx::query_scalar!(r#"SELECT set_strategy($1) AS "changed!""#, strategy.as_str())
                 .fetch_one(self.control())

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde::Deserialize;
 
-use super::remote::{RemoteArgs, agent};
+use super::remote::{ANSWER_BYTES, RemoteArgs, agent};
 
 #[derive(Args)]
 pub(crate) struct DeployArgs {
@@ -33,8 +33,12 @@ pub(crate) fn run(args: &DeployArgs) -> anyhow::Result<ExitCode> {
         .send(&component[..]);
     match args.remote.answer(result)? {
         Ok(mut response) => {
-            let Deployed { handler, version, status, commands } =
-                response.body_mut().read_json().context("can't understand the answer")?;
+            let Deployed { handler, version, status, commands } = response
+                .body_mut()
+                .with_config()
+                .limit(ANSWER_BYTES)
+                .read_json()
+                .context("can't understand the answer")?;
             let version = version.get(..12).unwrap_or(&version);
             match status.as_str() {
                 "unchanged" => println!("{handler} {version} was active already, nothing changed"),

@@ -17,6 +17,9 @@ pub(super) struct RemoteArgs {
     url: Option<String>,
 }
 
+/// Bytes of an answer: more than a handler may give.
+pub(super) const ANSWER_BYTES: u64 = 64 * 1024 * 1024;
+
 /// The problem details (RFC 9457) that a host answers with.
 #[derive(Deserialize)]
 pub(super) struct Problem {

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::remote::{RemoteArgs, agent, encoded};
+use super::remote::{ANSWER_BYTES, RemoteArgs, agent, encoded};
 
 #[derive(Args)]
 #[command(
@@ -61,8 +61,12 @@ pub(crate) fn run(args: &SendArgs) -> anyhow::Result<ExitCode> {
     let result = request.send(&data);
     match args.remote.answer(result)? {
         Ok(mut response) => {
-            let accepted: Accepted =
-                response.body_mut().read_json().context("can't understand the answer")?;
+            let accepted: Accepted = response
+                .body_mut()
+                .with_config()
+                .limit(ANSWER_BYTES)
+                .read_json()
+                .context("can't understand the answer")?;
             println!("accepted {} ({})", args.name, accepted.command_id);
             for event in accepted.events {
                 println!("  {} [{}] {}", event.event_type, event.tags.join(", "), event.data);

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use weir_store::Strategy;
 
-use super::remote::{RemoteArgs, agent};
+use super::remote::{ANSWER_BYTES, RemoteArgs, agent};
 
 #[derive(Args)]
 pub(crate) struct StrategyArgs {
@@ -64,7 +64,12 @@ fn ask(remote: &RemoteArgs, change: Option<Value>) -> anyhow::Result<Settings> {
         Some(change) => agent(false).put(&address).send_json(change),
     };
     match remote.answer(result)? {
-        Ok(mut response) => response.body_mut().read_json().context("can't understand the answer"),
+        Ok(mut response) => response
+            .body_mut()
+            .with_config()
+            .limit(ANSWER_BYTES)
+            .read_json()
+            .context("can't understand the answer"),
         Err(problem) => bail!("{}: {}", problem.title, problem.detail),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | parameter | meaning | default |
 //! | --- | --- | --- |
-//! | `after` | begin behind this position, or behind an event's `cursor` where it has one | 0, or `Last-Event-ID` |
+//! | `after` | begin behind this position, or behind an event's `cursor` where it has one | 0; a header `Last-Event-ID` goes before it |
 //! | `type` | events of this type; may be repeated: any of them | all |
 //! | `tag` | events with this tag; may be repeated: all of them | all |
 //! | `limit` | end after so many events | none |
@@ -159,7 +159,9 @@ impl Follower {
     }
 
     fn line(&self, event: &LoggedEvent) -> Result<String, serde_json::Error> {
-        let json = serde_json::to_string(&Line::of(event)?)?;
+        // Data is kept byte for byte and may have line breaks, which would end the line here and could pass off the
+        // rest as an event of its own. In JSON they stand between tokens only, where a space means the same.
+        let json = serde_json::to_string(&Line::of(event)?)?.replace(['\n', '\r'], " ");
         let mut line = String::with_capacity(json.len() + 64);
         let written = match self.format {
             Format::Ndjson => writeln!(line, "{json}"),
@@ -219,11 +221,7 @@ fn parse(
     let place = |name: &str, value: &str| {
         value.parse::<Cursor>().map_err(|error| bad(format!("{name} is {value:?}, and {error}")))
     };
-    let after = match headers.get("last-event-id") {
-        Some(id) => place("the header Last-Event-ID", id.to_str().unwrap_or_default())?,
-        None => Cursor::START,
-    };
-    let mut wanted = Wanted { after, filter: Filter::default(), limit: None, follow: false };
+    let mut wanted = Wanted { after: Cursor::START, filter: Filter::default(), limit: None, follow: false };
     for (name, value) in parameters {
         match name.as_str() {
             "after" => wanted.after = place("after", &value)?,
@@ -250,6 +248,10 @@ fn parse(
                 )));
             }
         }
+    }
+    // An EventSource that reconnects asks for the same URL again, and says in the header how far it has come.
+    if let Some(id) = headers.get("last-event-id") {
+        wanted.after = place("the header Last-Event-ID", id.to_str().unwrap_or_default())?;
     }
     Ok(wanted)
 }

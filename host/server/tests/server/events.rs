@@ -95,7 +95,7 @@ fn server_sent_events_carry_their_positions_and_go_on_from_the_last_one() {
     let last = [("last-event-id", "2")];
     assert_eq!(ids(&sent("", &last)), ["3", "4"]);
     assert_eq!(ids(&sent("follow=true&limit=1", &last)), ["3"]);
-    assert_eq!(ids(&sent("after=3", &last)), ["4"], "the query is more explicit than the header");
+    assert_eq!(ids(&sent("after=3", &last)), ["3", "4"], "who reconnects asks for the same URL again");
 }
 
 #[test]
@@ -179,8 +179,8 @@ fn a_log_of_several_pages_is_read_whole() {
     host.send("accept", &json!({ "note": "w" })).accepted();
     store.drained();
     store.session().run(
-        "INSERT INTO events (position, staged_id, recorded_at, type, tags, command_id, data)
-         SELECT n, n, now(), 'Noted', '{}', 'made up', '{}' FROM generate_series(2, 1234) n",
+        "INSERT INTO events (position, staged_id, recorded_at, type, tags, command_id, data, bytes)
+         SELECT n, n, now(), 'Noted', '{}', 'made up', '{}', 2 FROM generate_series(2, 1234) n",
     );
     assert_eq!(positions(&host.events("")), (1..=1234).collect::<Vec<_>>());
     assert_eq!(positions(&host.events("limit=700")), (1..=700).collect::<Vec<_>>());
@@ -197,6 +197,34 @@ fn a_follower_ends_when_its_host_does() {
     assert!(follower.next().is_some());
     host.stop();
     assert_eq!(follower.next(), None);
+}
+
+#[test]
+fn data_with_line_breaks_stays_one_event_and_cannot_pass_for_another() {
+    let store = Store::new();
+    let host = Host::start(&store).with(&[components::misbehaving()]);
+    let forged = r#"{"position":777,"type":"Noted","tags":[],"data":{}}"#;
+    store.session().run(&format!(
+        "INSERT INTO staging (type, tags, keys, command_id, bytes, data)
+         VALUES ('Noted', '{{note:raw}}', '{{}}', 'c', 0, E'[\n{forged}\r\n]')"
+    ));
+    let events = host.first_events(1, "");
+    assert_eq!((&events[0]["position"], &events[0]["data"][0]["position"]), (&json!(1), &json!(777)));
+    let lines = host.stream("limit=1&follow=true", &[("accept", "text/event-stream")]).collect::<Vec<_>>();
+    assert_eq!(lines.len(), 2, "an id and one line of data: {lines:?}");
+}
+
+#[test]
+fn a_reconnection_goes_on_behind_the_last_event_whatever_its_url_says() {
+    let store = Store::new();
+    let host = Host::start(&store).with(&[components::misbehaving()]);
+    for n in 0..4 {
+        host.send("accept", &json!({ "note": format!("n{n}") })).accepted();
+    }
+    host.first_events(4, "");
+    let lines = host.stream("after=1&limit=1", &[("last-event-id", "3")]).collect::<Vec<_>>();
+    let event: Value = serde_json::from_str(&lines[0]).unwrap();
+    assert_eq!(event["position"], 4);
 }
 
 #[test]

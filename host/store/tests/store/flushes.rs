@@ -100,3 +100,16 @@ async fn keys_of_staged_rows_go_with_them() {
         sqlx::query_scalar("SELECT count(*) FROM event_keys").fetch_one(&mut connection).await.unwrap();
     assert_eq!((left, keys), (0, 2), "an event without tags has a place in the log and no key");
 }
+
+#[tokio::test]
+async fn a_flush_of_large_events_is_bounded_in_bytes_and_goes_on_until_nothing_is_left() {
+    let f = Fixture::new(Strategy::Staging).await;
+    let large = format!("\"{}\"", "x".repeat(1_000_000));
+    for _ in 0..3 {
+        f.append(&vec![event("A", &["x:1"], &large); 8], None).await;
+    }
+    let moved = flush(&mut f.raw().await).await;
+    assert!((1..=9).contains(&moved), "{moved} events of a megabyte in one flush");
+    assert!(f.flusher().run_once().await.unwrap());
+    assert_eq!(f.log().await.len(), 24);
+}

@@ -12,6 +12,7 @@ fn filter(types: &[&str], tags: &[&str]) -> Filter {
 }
 
 every_strategy! {
+    a_page_of_large_events_is_bounded_in_bytes_and_none_is_skipped,
     the_end_of_the_log_lies_behind_what_is_there_and_before_what_comes,
     pages_of_any_size_and_filter_add_up_to_what_matches,
     an_event_carries_where_it_came_from,
@@ -109,5 +110,18 @@ async fn the_end_of_the_log_lies_behind_what_is_there_and_before_what_comes(f: F
     for (count, end) in places {
         let before = seen.iter().filter(|event| !event.cursor.is_past(&end)).count();
         assert_eq!(before, count - 1, "{end}");
+    }
+}
+
+async fn a_page_of_large_events_is_bounded_in_bytes_and_none_is_skipped(f: Fixture) {
+    let large = format!("\"{}\"", "x".repeat(1_000_000));
+    for _ in 0..2 {
+        f.append(&vec![event("A", &["x:1"], &large); 7], None).await;
+    }
+    f.flush().await;
+    for filter in [filter(&[], &[]), filter(&["A"], &[]), filter(&[], &["x:1"])] {
+        let page = f.store.page(Cursor::START, &filter, 500).await.unwrap();
+        assert!((1..=5).contains(&page.events.len()), "{} megabytes in one page", page.events.len());
+        assert_eq!(all(&f, &filter, 500).await.len(), 14);
     }
 }
