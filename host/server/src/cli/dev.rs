@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Args;
 use weir_store::Deployed;
 
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let listener = args.listen.bind().await?;
     let project = std::path::absolute(&args.project)?;
 
-    let (postgres, url) = match args.database_url {
+    let (postgres, url) = match args.database_url.filter(|url| !url.is_empty()) {
         Some(url) => (None, url),
         None => {
             let postgres = LocalPostgres::start(&project).await?;
@@ -51,7 +51,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
         let config = args.store.config(url);
         weir_store::migrate(&config).await?;
         let host = serve::start(&config, &args.guests).await?;
-        let mut watch = FileWatch::over(&files)?;
+        let mut watch = FileWatch::over(&files);
         for file in &files {
             deploy(&host.handlers, file).await;
         }
@@ -75,7 +75,10 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
 }
 
 fn found(file: &Path) -> anyhow::Result<PathBuf> {
-    file.canonicalize().with_context(|| format!("there is no handler at {}; build it first", file.display()))
+    let path = file.canonicalize();
+    let path = path.with_context(|| format!("there is no handler at {}; build it first", file.display()))?;
+    ensure!(path.is_file(), "{} is no file: name the handler's component, a .wasm file", file.display());
+    Ok(path)
 }
 
 /// Deploys a file. A failure is shown and changes nothing: the next build may mend it.

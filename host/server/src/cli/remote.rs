@@ -33,7 +33,11 @@ pub(super) struct Problem {
 impl RemoteArgs {
     /// The address of a route.
     pub(super) fn address(&self, path: &str) -> String {
-        let base = self.url.clone().unwrap_or_else(|| format!("http://{DEFAULT_ADDRESS}"));
+        let base = match &self.url {
+            None => format!("http://{DEFAULT_ADDRESS}"),
+            Some(url) if url.contains("://") => url.clone(),
+            Some(address) => format!("http://{address}"),
+        };
         format!("{}{path}", base.trim_end_matches('/'))
     }
 

@@ -1,82 +1,111 @@
 //! Watches handlers' files.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::BTreeMap,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use anyhow::Context;
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::mpsc;
-
-/// A file that is being written is left alone until nothing has happened for so long.
-const SETTLED: Duration = Duration::from_millis(200);
+/// How often to look. A file that is being written is left alone until two looks have found it the same.
+const INTERVAL: Duration = Duration::from_millis(250);
 
 /// A watch over a few files.
 ///
-/// It watches their folders: a build replaces a file rather than writes into it, and a watch on the file would
-/// die with the first one. What happens to other files there, and mere reading, goes unreported.
+/// It looks at them now and then rather than ask the system for notifications: those end when a build removes and makes
+/// the folder again, and not every file system gives any. What happens to other files, and mere reading, is not seen.
 pub(super) struct FileWatch {
-    changes: mpsc::UnboundedReceiver<PathBuf>,
-    _watcher: RecommendedWatcher,
+    files: BTreeMap<PathBuf, Seen>,
+}
+
+/// What a file was like: its number, size, and the time of its last change. `None` while there is no file.
+type Stamp = Option<(u64, u64, i64, i64)>;
+
+struct Seen {
+    /// What it was like when it was reported last.
+    reported: Stamp,
+    /// What it was like at the last look.
+    last: Stamp,
 }
 
 impl FileWatch {
-    /// Watches `files`, given as canonical paths.
-    pub(super) fn over(files: &[PathBuf]) -> anyhow::Result<Self> {
-        let watched: HashSet<PathBuf> = files.iter().cloned().collect();
-        let (changed, changes) = mpsc::unbounded_channel();
-        let report = move |result: notify::Result<notify::Event>| match result {
-            Ok(event) if event.kind.is_create() || event.kind.is_modify() => {
-                for path in event.paths.into_iter().filter(|path| watched.contains(path)) {
-                    let _ = changed.send(path);
-                }
-            }
-            Ok(_) => {}
-            Err(error) => tracing::warn!(%error, "can't watch the handlers' files"),
+    /// Watches `files`, as they are now.
+    pub(super) fn over(files: &[PathBuf]) -> Self {
+        let seen = |file: &PathBuf| {
+            let stamp = stamp(file);
+            (file.clone(), Seen { reported: stamp, last: stamp })
         };
-        let mut watcher = notify::recommended_watcher(report).context("can't watch files")?;
-        let folders: BTreeSet<&Path> = files.iter().filter_map(|file| file.parent()).collect();
-        for folder in folders {
-            watcher
-                .watch(folder, RecursiveMode::NonRecursive)
-                .with_context(|| format!("can't watch {}", folder.display()))?;
-        }
-        Ok(Self { changes, _watcher: watcher })
+        Self { files: files.iter().map(seen).collect() }
     }
 
-    /// Waits until files have changed and come to rest.
-    pub(super) async fn changed(&mut self) -> BTreeSet<PathBuf> {
-        let mut changed: BTreeSet<PathBuf> = self.changes.recv().await.into_iter().collect();
-        while let Ok(Some(path)) = tokio::time::timeout(SETTLED, self.changes.recv()).await {
-            changed.insert(path);
+    /// Waits until files have changed and come to rest, each for itself.
+    pub(super) async fn changed(&mut self) -> Vec<PathBuf> {
+        loop {
+            let changed = self.look();
+            if !changed.is_empty() {
+                return changed;
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+
+    fn look(&mut self) -> Vec<PathBuf> {
+        let mut changed = Vec::new();
+        for (file, seen) in &mut self.files {
+            let now = stamp(file);
+            let at_rest = now == seen.last;
+            seen.last = now;
+            if at_rest && now.is_some() && now != seen.reported {
+                seen.reported = now;
+                changed.push(file.clone());
+            }
         }
         changed
     }
+}
+
+fn stamp(file: &Path) -> Stamp {
+    let metadata = std::fs::metadata(file).ok()?;
+    Some((metadata.ino(), metadata.size(), metadata.mtime(), metadata.mtime_nsec()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn a_replaced_file_is_reported_once_and_reading_it_is_not() {
+    #[test]
+    fn a_file_is_reported_once_when_it_has_come_to_rest_and_reading_it_is_no_change() {
         let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path().canonicalize().unwrap();
-        let file = folder.join("handler.wasm");
+        let (file, other) = (folder.path().join("handler.wasm"), folder.path().join("other.wasm"));
         std::fs::write(&file, "one").unwrap();
-        let mut watch = FileWatch::over(std::slice::from_ref(&file)).unwrap();
-
-        // Reading and neighbours come first: had they been reported, they would be in the first answer.
-        let neighbour = folder.join("new.wasm");
+        std::fs::write(&other, "one").unwrap();
+        let mut watch = FileWatch::over(&[file.clone(), other.clone()]);
         std::fs::read(&file).unwrap();
-        std::fs::write(&neighbour, "two").unwrap();
-        std::fs::rename(&neighbour, &file).unwrap();
-        assert_eq!(watch.changed().await, BTreeSet::from([file.clone()]));
+        assert!(watch.look().is_empty());
 
-        std::fs::read(&file).unwrap();
-        let more = tokio::time::timeout(SETTLED * 2, watch.changed()).await;
-        assert!(more.is_err(), "reading counts as a change: {more:?}");
+        std::fs::write(&file, "two, and longer").unwrap();
+        std::fs::write(&other, "a").unwrap();
+        assert!(watch.look().is_empty(), "they may still be being written");
+        // The other one goes on, and keeps nobody else waiting.
+        std::fs::write(&other, "ab").unwrap();
+        assert_eq!(watch.look(), [file]);
+        assert_eq!(watch.look(), [other]);
+        assert!(watch.look().is_empty());
+    }
+
+    #[test]
+    fn a_folder_that_is_removed_and_made_again_is_still_watched() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("release");
+        let file = folder.join("handler.wasm");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(&file, "one").unwrap();
+        let mut watch = FileWatch::over(std::slice::from_ref(&file));
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(watch.look().is_empty() && watch.look().is_empty(), "no file is no new version");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(&file, "three").unwrap();
+        assert!(watch.look().is_empty());
+        assert_eq!(watch.look(), [file]);
     }
 }
