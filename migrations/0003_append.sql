@@ -28,8 +28,8 @@ CREATE TYPE append_request AS (
     clause_after bigint[], seen bigint[], snapshot pg_snapshot,
     event_types text[], event_tags text[], event_keys text[], event_data text[],
     command_id text, correlation_id text, causation_id text, version_id integer,
-    -- If the caller gave the command its id: what was asked for, and the answer to be kept. NULL otherwise.
-    fingerprint bytea, answer json,
+    -- What was asked for, if the caller gave the command its id; NULL otherwise.
+    fingerprint bytea,
     -- Whether the condition has a clause without a key, and whether the store allows any append to have one.
     unscoped boolean, unscoped_allowed boolean
 );
@@ -45,28 +45,6 @@ BEGIN
        FROM (SELECT u.key # store_salt() AS key, bool_or(u.exclusive) AS exclusive
                FROM unnest(a.lock_keys, a.lock_exclusive) AS u (key, exclusive)
               GROUP BY 1 ORDER BY 1 OFFSET 0) AS l;
-END
-$$;
-
--- Whether an append with this id has been made before. Appends with one id run one after the other, because its key is
--- among their locks (under `global`, because all do); like the check, this is a statement that begins after
--- the locks are held.
-CREATE FUNCTION repeated(a append_request) RETURNS boolean
-LANGUAGE plpgsql VOLATILE
-AS $$
-BEGIN
-    RETURN a.fingerprint IS NOT NULL AND EXISTS (SELECT FROM outcomes o WHERE o.id = a.command_id);
-END
-$$;
-
--- Keeps the answer, if the caller gave an id. Written after the locks are held, like everything.
-CREATE FUNCTION keep_answer(a append_request) RETURNS void
-LANGUAGE plpgsql VOLATILE
-AS $$
-BEGIN
-    IF a.fingerprint IS NOT NULL THEN
-        INSERT INTO outcomes (id, fingerprint, answer) VALUES (a.command_id, a.fingerprint, a.answer);
-    END IF;
 END
 $$;
 
@@ -122,6 +100,23 @@ BEGIN
 END
 $$;
 
+-- Why the append must not be made, as a status; NULL if it may. Called when the locks are held; what it asks are statements
+-- that begin then. Appends with one id of their caller's run one after the other, because its key is among their
+-- locks (under `global`, because all do): the later one finds the earlier one's answer.
+CREATE FUNCTION objection(a append_request) RETURNS text
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    IF a.fingerprint IS NOT NULL AND EXISTS (SELECT FROM outcomes o WHERE o.id = a.command_id) THEN
+        RETURN 'repeated';
+    END IF;
+    IF conflicts(a) THEN
+        RETURN 'conflict';
+    END IF;
+    RETURN NULL;
+END
+$$;
+
 -- Writes the events to the log, at these positions.
 CREATE FUNCTION write_events(a append_request, positions bigint[], xid xid8) RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -144,5 +139,18 @@ BEGIN
      WHERE NOT EXISTS (SELECT FROM event_types t WHERE t.type = e.type)
      ORDER BY 1
     ON CONFLICT DO NOTHING;
+END
+$$;
+
+-- Writes the events to the log, at the next positions. The caller holds the store's lock, exclusive, and keeps it to the
+-- commit: so nobody else continues from the same position, and a rollback leaves no gap.
+CREATE FUNCTION write_next_events(a append_request) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    head bigint;
+BEGIN
+    SELECT coalesce(max(e.position), 0) INTO head FROM events e;
+    PERFORM write_events(a, ARRAY(SELECT head + n FROM generate_series(1, cardinality(a.event_types)) AS n), NULL);
 END
 $$;

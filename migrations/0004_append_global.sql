@@ -7,18 +7,14 @@ CREATE FUNCTION append_global(a append_request) RETURNS text
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    head bigint;
+    status text;
 BEGIN
     PERFORM lock_store(exclusive => true);
-    IF repeated(a) THEN
-        RETURN 'repeated';
+    status := objection(a);
+    IF status IS NOT NULL THEN
+        RETURN status;
     END IF;
-    IF conflicts(a) THEN
-        RETURN 'conflict';
-    END IF;
-    SELECT coalesce(max(e.position), 0) INTO head FROM events e;
-    PERFORM write_events(a, ARRAY(SELECT head + n FROM generate_series(1, cardinality(a.event_types)) AS n), NULL);
-    PERFORM keep_answer(a);
+    PERFORM write_next_events(a);
     RETURN 'appended';
 END
 $$;

@@ -8,22 +8,21 @@
 CREATE FUNCTION append_boundary(a append_request) RETURNS text
 LANGUAGE plpgsql VOLATILE
 AS $$
+DECLARE
+    status text;
 BEGIN
     PERFORM lock_keys(a);
     IF a.unscoped_allowed THEN
         PERFORM lock_store(exclusive => a.unscoped);
     END IF;
-    IF repeated(a) THEN
-        RETURN 'repeated';
-    END IF;
-    IF conflicts(a) THEN
-        RETURN 'conflict';
+    status := objection(a);
+    IF status IS NOT NULL THEN
+        RETURN status;
     END IF;
     PERFORM write_events(
         a,
         ARRAY(SELECT nextval('boundary_positions') FROM generate_series(1, cardinality(a.event_types))),
         pg_current_xact_id());
-    PERFORM keep_answer(a);
     RETURN 'appended';
 END
 $$;

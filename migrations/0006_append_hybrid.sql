@@ -10,22 +10,18 @@ CREATE FUNCTION append_hybrid(a append_request) RETURNS text
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    head bigint;
+    status text;
 BEGIN
     PERFORM lock_keys(a);
     IF a.unscoped THEN
         PERFORM lock_store(exclusive => true);
     END IF;
-    IF repeated(a) THEN
-        RETURN 'repeated';
-    END IF;
-    IF conflicts(a) THEN
-        RETURN 'conflict';
+    status := objection(a);
+    IF status IS NOT NULL THEN
+        RETURN status;
     END IF;
     PERFORM lock_store(exclusive => true);
-    SELECT coalesce(max(e.position), 0) INTO head FROM events e;
-    PERFORM write_events(a, ARRAY(SELECT head + n FROM generate_series(1, cardinality(a.event_types)) AS n), NULL);
-    PERFORM keep_answer(a);
+    PERFORM write_next_events(a);
     RETURN 'appended';
 END
 $$;

@@ -6,18 +6,17 @@
 -- become visible in their own order and without a gap, although the appends commit in parallel.
 CREATE FUNCTION append_staging(a append_request) RETURNS text
 LANGUAGE plpgsql VOLATILE
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
+DECLARE
+    status text;
 BEGIN
     PERFORM lock_keys(a);
     IF a.unscoped_allowed THEN
         PERFORM lock_store(exclusive => a.unscoped);
     END IF;
-    IF repeated(a) THEN
-        RETURN 'repeated';
-    END IF;
-    IF conflicts(a) THEN
-        RETURN 'conflict';
+    status := objection(a);
+    IF status IS NOT NULL THEN
+        RETURN status;
     END IF;
 
     WITH staged AS (
@@ -30,7 +29,6 @@ BEGIN
         RETURNING id, keys
     )
     INSERT INTO staged_keys (key, staged_id) SELECT k.key, s.id FROM staged s CROSS JOIN unnest(s.keys) AS k (key);
-    PERFORM keep_answer(a);
     RETURN 'appended';
 END
 $$;
@@ -46,9 +44,11 @@ CREATE FUNCTION append(
 ) RETURNS text
 LANGUAGE plpgsql VOLATILE
 AS $$
+#variable_conflict use_variable
 DECLARE
     present store;
     a append_request;
+    status text;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RETURN 'isolation';
@@ -64,16 +64,20 @@ BEGIN
     END IF;
     a := ROW(lock_keys, lock_exclusive, clause_keys, clause_types, clause_tags,
              clause_after, seen, snapshot::pg_snapshot, event_types, event_tags, event_keys, event_data,
-             command_id, correlation_id, causation_id, version_id, fingerprint, answer::json,
+             command_id, correlation_id, causation_id, version_id, fingerprint,
              array_position(clause_keys, NULL) IS NOT NULL, present.unscoped_conditions);
     IF a.unscoped AND NOT a.unscoped_allowed THEN
         RETURN 'unscoped';
     END IF;
-    CASE present.strategy
-        WHEN 'global' THEN RETURN append_global(a);
-        WHEN 'boundary' THEN RETURN append_boundary(a);
-        WHEN 'hybrid' THEN RETURN append_hybrid(a);
-        WHEN 'staging' THEN RETURN append_staging(a);
-    END CASE;
+    status := CASE present.strategy
+        WHEN 'global' THEN append_global(a)
+        WHEN 'boundary' THEN append_boundary(a)
+        WHEN 'hybrid' THEN append_hybrid(a)
+        WHEN 'staging' THEN append_staging(a)
+    END;
+    IF status = 'appended' AND fingerprint IS NOT NULL THEN
+        INSERT INTO outcomes (id, fingerprint, answer) VALUES (command_id, fingerprint, answer::json);
+    END IF;
+    RETURN status;
 END
 $$;

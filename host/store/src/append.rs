@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Idempotency, NewEvent, Query, ReadToken, Store, Strategy, Tag, bounds,
-    error::{classify, classify_write},
+    error::classify_write,
     lock_key::{Clauses, array_literal, event_keys, locks},
 };
 
@@ -95,7 +95,7 @@ impl Store {
     ) -> Result<String, Error> {
         let whose = append.provenance;
         // Taken apart so that a failure to get a connection is not mistaken for a lost answer.
-        let mut connection = self.bounded(async { self.pool().acquire().await.map_err(classify) }).await?;
+        let mut connection = self.bounded(self.pool().acquire()).await?;
         let statement = sqlx::query_scalar!(
             r#"SELECT append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
                                $19) AS "status!""#,

@@ -155,14 +155,8 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`] or [`Error::NotMigrated`].
     pub async fn ready(&self) -> Result<(), Error> {
-        let check = async {
-            sqlx::query_scalar!("SELECT EXISTS (SELECT FROM events)")
-                .fetch_one(&self.control)
-                .await
-                .map(|_| ())
-                .map_err(classify)
-        };
-        self.bounded(check).await
+        let check = sqlx::query_scalar!("SELECT EXISTS (SELECT FROM events)").fetch_one(&self.control);
+        self.bounded(check).await.map(|_| ())
     }
 
     /// Closes all connections, after what they are doing.
@@ -210,10 +204,14 @@ impl Store {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Some(settings);
     }
 
-    /// A server that has stopped answering does not time out by itself.
-    pub(crate) async fn bounded<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    /// Runs a statement that reads, or that may be repeated, and says what its failure means. A server that has stopped
+    /// answering does not time out by itself.
+    pub(crate) async fn bounded<T>(
+        &self,
+        work: impl Future<Output = Result<T, sqlx::Error>>,
+    ) -> Result<T, Error> {
         match tokio::time::timeout(self.timeout(), work).await {
-            Ok(result) => result,
+            Ok(result) => result.map_err(classify),
             Err(_) => Err(Error::Unavailable(format!("no answer within {:?}", self.timeout()))),
         }
     }

@@ -15,7 +15,7 @@ use sqlx::postgres::types::PgInterval;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{Error, Store, error::classify};
+use crate::{Error, Store};
 
 /// How long a leader that says nothing stays leader.
 const LEASE: Duration = Duration::from_millis(2000);
@@ -106,12 +106,8 @@ impl Flusher {
         }
         let was_leader = self.renew_at.take().is_some();
         let lease = PgInterval { months: 0, days: 0, microseconds: LEASE.as_micros() as i64 };
-        let lead = async {
-            sqlx::query_scalar!(r#"SELECT take_lease($1, $2) AS "leads!""#, self.id, lease)
-                .fetch_one(self.store.control())
-                .await
-                .map_err(classify)
-        };
+        let lead = sqlx::query_scalar!(r#"SELECT take_lease($1, $2) AS "leads!""#, self.id, lease)
+            .fetch_one(self.store.control());
         let leads = self.store.bounded(lead).await?;
         if leads {
             self.renew_at = Some(now + RENEWAL);
@@ -124,23 +120,17 @@ impl Flusher {
 
     async fn hand_over(&mut self) -> Result<(), Error> {
         while self.store.flush_once(self.batch).await? {}
-        sqlx::query!("DELETE FROM flusher_lease WHERE holder = $1", self.id)
-            .execute(self.store.control())
-            .await
-            .map_err(classify)?;
-        Ok(())
+        let give_up = sqlx::query!("DELETE FROM flusher_lease WHERE holder = $1", self.id)
+            .execute(self.store.control());
+        self.store.bounded(give_up).await.map(|_| ())
     }
 }
 
 impl Store {
     /// Flushes one batch of at most so many rows, if anything is staged, and returns whether more is.
     pub(crate) async fn flush_once(&self, batch: i32) -> Result<bool, Error> {
-        let flush = async {
-            sqlx::query_scalar!(r#"SELECT more AS "more!" FROM flush($1)"#, batch)
-                .fetch_one(self.control())
-                .await
-                .map_err(classify)
-        };
+        let flush =
+            sqlx::query_scalar!(r#"SELECT more AS "more!" FROM flush($1)"#, batch).fetch_one(self.control());
         self.bounded(flush).await
     }
 }

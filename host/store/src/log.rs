@@ -2,7 +2,7 @@
 
 use time::OffsetDateTime;
 
-use crate::{Cursor, Error, EventType, Json, Store, Strategy, Tag, error::classify, lock_key::lock_key};
+use crate::{Cursor, Error, EventType, Json, Store, Strategy, Tag, lock_key::lock_key};
 
 /// Which events to read: those with any of the types and all of the tags. Empty lists leave nothing out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -94,8 +94,7 @@ impl Store {
             None => Vec::new(),
         };
         let (types, tags) = filter.texts();
-        let rows = self.bounded(async {
-            sqlx::query_as!(
+        let rows = self.bounded(sqlx::query_as!(
                 Row,
                 r#"SELECT looked_to, looked_to_xid, position, xid, type AS event_type, event_tags, data::text AS data,
                           recorded_at, command_id, correlation_id, causation_id, handler, digest
@@ -107,10 +106,7 @@ impl Store {
                 &keys,
                 limit
             )
-            .fetch_all(self.readers())
-            .await
-            .map_err(classify)
-        });
+            .fetch_all(self.readers()));
         let mut page = Page { events: Vec::new(), next: Cursor::at(after.cast_unsigned()), caught_up: false };
         page.take(rows.await?);
         page.caught_up = epoch.until.is_none() && page.next.position >= until.cast_unsigned();
@@ -131,8 +127,7 @@ impl Store {
             None => return Err(Error::PositionIsNoCursor(after.position)),
         };
         let (types, tags) = filter.texts();
-        let rows = self.bounded(async {
-            sqlx::query_as!(
+        let rows = self.bounded(sqlx::query_as!(
                 Row,
                 r#"SELECT looked_to, looked_to_xid, position, xid, type AS event_type, event_tags, data::text AS data,
                           recorded_at, command_id, correlation_id, causation_id, handler, digest
@@ -145,10 +140,7 @@ impl Store {
                 &tags,
                 limit
             )
-            .fetch_all(self.readers())
-            .await
-            .map_err(classify)
-        });
+            .fetch_all(self.readers()));
         let mut page = Page { events: Vec::new(), next: after, caught_up: false };
         page.take(rows.await?);
         if page.next == after {
@@ -181,12 +173,8 @@ impl Store {
     /// Whatever the database says.
     pub async fn head(&self) -> Result<u64, Error> {
         // Not as one of the readers: what wakes them must not wait for them.
-        let head = async {
-            sqlx::query_scalar!(r#"SELECT coalesce(max(position), 0) AS "head!" FROM events"#)
-                .fetch_one(self.control())
-                .await
-                .map_err(classify)
-        };
+        let head = sqlx::query_scalar!(r#"SELECT coalesce(max(position), 0) AS "head!" FROM events"#)
+            .fetch_one(self.control());
         Ok(self.bounded(head).await?.cast_unsigned())
     }
 
@@ -195,12 +183,8 @@ impl Store {
     /// # Errors
     /// Whatever the database says.
     pub async fn staged_count(&self) -> Result<u64, Error> {
-        let count = async {
-            sqlx::query_scalar!(r#"SELECT count(*) AS "count!" FROM staging"#)
-                .fetch_one(self.readers())
-                .await
-                .map_err(classify)
-        };
+        let count =
+            sqlx::query_scalar!(r#"SELECT count(*) AS "count!" FROM staging"#).fetch_one(self.readers());
         Ok(self.bounded(count).await?.cast_unsigned())
     }
 
@@ -217,15 +201,11 @@ impl Store {
     /// # Errors
     /// Whatever the database says.
     pub async fn knows_tag(&self, tag: &Tag) -> Result<bool, Error> {
-        let staged = async {
-            sqlx::query_scalar!(
-                r#"SELECT EXISTS (SELECT FROM staging WHERE tags @> ARRAY[$1]) AS "staged!""#,
-                tag.as_str()
-            )
-            .fetch_one(self.readers())
-            .await
-            .map_err(classify)
-        };
+        let staged = sqlx::query_scalar!(
+            r#"SELECT EXISTS (SELECT FROM staging WHERE tags @> ARRAY[$1]) AS "staged!""#,
+            tag.as_str()
+        )
+        .fetch_one(self.readers());
         // Staging first: a flush in between shows the event in both places rather than in neither.
         if self.bounded(staged).await? {
             return Ok(true);
@@ -242,18 +222,14 @@ impl Store {
     }
 
     async fn known(&self) -> Result<Known, Error> {
-        let known = async {
-            sqlx::query!(
-                r#"SELECT (SELECT coalesce(max(position), 0) FROM events) AS "head!",
+        let known = sqlx::query!(
+            r#"SELECT (SELECT coalesce(max(position), 0) FROM events) AS "head!",
                           pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS "horizon!",
                           ARRAY(SELECT type FROM event_types ORDER BY type) AS "types!",
                           ARRAY(SELECT after_position FROM epochs ORDER BY number) AS "epochs_after!",
                           ARRAY(SELECT strategy FROM epochs ORDER BY number) AS "epochs_strategy!""#
-            )
-            .fetch_one(self.readers())
-            .await
-            .map_err(classify)
-        };
+        )
+        .fetch_one(self.readers());
         let row = self.bounded(known).await?;
         let epochs = row.epochs_after.into_iter().zip(row.epochs_strategy).map(|(after, strategy)| {
             strategy.parse().map(|strategy| (after, strategy)).map_err(Error::Unexpected)

@@ -1,6 +1,6 @@
 //! Outcomes kept for callers who gave their request an id: the same id again gets the first answer.
 
-use crate::{Error, Store, error::classify};
+use crate::{Error, Store};
 
 /// A caller's id for a request, with what it must find again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,16 +26,12 @@ impl Store {
     /// # Errors
     /// Whatever the database says.
     pub async fn outcome(&self, id: &str) -> Result<Option<KeptOutcome>, Error> {
-        let read = async {
-            sqlx::query_as!(
-                KeptOutcome,
-                r#"SELECT fingerprint, answer::text AS "answer!" FROM outcomes WHERE id = $1"#,
-                id
-            )
-            .fetch_optional(self.pool())
-            .await
-            .map_err(classify)
-        };
+        let read = sqlx::query_as!(
+            KeptOutcome,
+            r#"SELECT fingerprint, answer::text AS "answer!" FROM outcomes WHERE id = $1"#,
+            id
+        )
+        .fetch_optional(self.pool());
         self.bounded(read).await
     }
 
@@ -44,17 +40,13 @@ impl Store {
     /// # Errors
     /// Whatever the database says. It does no harm to try again.
     pub async fn keep_outcome(&self, id: &str, outcome: &Idempotency) -> Result<bool, Error> {
-        let keep = async {
-            sqlx::query_scalar!(
-                r#"SELECT keep_outcome($1, $2, $3) AS "kept!""#,
-                id,
-                &outcome.fingerprint[..],
-                outcome.answer
-            )
-            .fetch_one(self.pool())
-            .await
-            .map_err(classify)
-        };
+        let keep = sqlx::query_scalar!(
+            r#"SELECT keep_outcome($1, $2, $3) AS "kept!""#,
+            id,
+            &outcome.fingerprint[..],
+            outcome.answer
+        )
+        .fetch_one(self.pool());
         self.bounded(keep).await
     }
 
@@ -63,12 +55,8 @@ impl Store {
     /// # Errors
     /// Whatever the database says.
     pub async fn forget_outcomes(&self) -> Result<i32, Error> {
-        let forget = async {
-            sqlx::query_scalar!(r#"SELECT forget_outcomes(1000) AS "forgotten!""#)
-                .fetch_one(self.control())
-                .await
-                .map_err(classify)
-        };
+        let forget =
+            sqlx::query_scalar!(r#"SELECT forget_outcomes(1000) AS "forgotten!""#).fetch_one(self.control());
         self.bounded(forget).await
     }
 }

@@ -2,7 +2,7 @@
 
 use time::OffsetDateTime;
 
-use crate::{Error, EventType, Json, Query, ReadToken, Store, Tag, error::classify, lock_key::Clauses};
+use crate::{Error, EventType, Json, Query, ReadToken, Store, Tag, lock_key::Clauses};
 
 /// An event as a decision sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,18 +36,14 @@ impl Store {
     pub async fn read(&self, query: &Query) -> Result<DecisionRead, Error> {
         let clauses = Clauses::of(query);
         let rows = self
-            .bounded(async {
-                sqlx::query!(
+            .bounded(sqlx::query!(
                     r#"SELECT clause_after, snapshot, position, staged_id, type AS event_type, tags, data::text AS data, recorded_at
                          FROM decision_read($1, $2, $3)"#,
                     &clauses.keys as &[Option<i64>],
                     &clauses.types as &[Option<String>],
                     &clauses.tags
                 )
-                .fetch_all(self.pool())
-                .await
-                .map_err(classify)
-            })
+                .fetch_all(self.pool()))
             .await?;
 
         let mut read = DecisionRead { events: Vec::with_capacity(rows.len()), token: ReadToken::default() };

@@ -1,7 +1,7 @@
 //! The registry of handlers. To the store a component is bytes with a digest; what is in it is the runtime's
 //! business.
 
-use crate::{Error, Store, error::classify};
+use crate::{Error, Store};
 
 /// A handler's version to be deployed. The caller has loaded and described it.
 #[derive(Debug, Clone, Copy)]
@@ -58,18 +58,14 @@ impl Store {
     /// # Errors
     /// Whatever the database says.
     pub async fn deploy(&self, version: HandlerVersion<'_>) -> Result<Deployed, Error> {
-        let deploy = async {
-            sqlx::query!(
-                "SELECT status, version_id, command, owner FROM deploy($1, $2, $3, $4)",
-                version.handler,
-                version.component,
-                version.commands,
-                version.event_types
-            )
-            .fetch_one(self.control())
-            .await
-            .map_err(classify)
-        };
+        let deploy = sqlx::query!(
+            "SELECT status, version_id, command, owner FROM deploy($1, $2, $3, $4)",
+            version.handler,
+            version.component,
+            version.commands,
+            version.event_types
+        )
+        .fetch_one(self.control());
         let row = self.bounded(deploy).await?;
         match (row.status.as_deref(), row.version_id, row.command, row.owner) {
             (Some("activated"), Some(id), ..) => Ok(Deployed::Activated(id)),
@@ -84,16 +80,12 @@ impl Store {
     /// # Errors
     /// Whatever the database says.
     pub async fn active_versions(&self) -> Result<Vec<ActiveVersion>, Error> {
-        let list = async {
-            sqlx::query_as!(
-                ActiveVersion,
-                "SELECT v.id, v.handler, v.digest, v.commands
+        let list = sqlx::query_as!(
+            ActiveVersion,
+            "SELECT v.id, v.handler, v.digest, v.commands
                    FROM handlers h JOIN handler_versions v ON v.id = h.active_version ORDER BY h.name"
-            )
-            .fetch_all(self.control())
-            .await
-            .map_err(classify)
-        };
+        )
+        .fetch_all(self.control());
         self.bounded(list).await
     }
 
@@ -102,12 +94,8 @@ impl Store {
     /// # Errors
     /// Whatever the database says, also if there is no such version.
     pub async fn component(&self, id: i32) -> Result<Vec<u8>, Error> {
-        let read = async {
-            sqlx::query_scalar!("SELECT component FROM handler_versions WHERE id = $1", id)
-                .fetch_one(self.control())
-                .await
-                .map_err(classify)
-        };
+        let read = sqlx::query_scalar!("SELECT component FROM handler_versions WHERE id = $1", id)
+            .fetch_one(self.control());
         self.bounded(read).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-use crate::{Error, Store, error::classify, flusher::BATCH};
+use crate::{Error, Store, flusher::BATCH};
 
 /// How appends of a store keep out of each other's way, and when events get their position. After the article "DCB on
 /// Postgres", whose four strategies these are; the argument for each stands in `migrations/`, in the file that
@@ -87,12 +87,7 @@ impl Store {
     /// # Errors
     /// Whatever the database says.
     pub async fn refresh_settings(&self) -> Result<Settings, Error> {
-        let read = async {
-            sqlx::query!("SELECT strategy, unscoped_conditions FROM store")
-                .fetch_one(self.control())
-                .await
-                .map_err(classify)
-        };
+        let read = sqlx::query!("SELECT strategy, unscoped_conditions FROM store").fetch_one(self.control());
         let row = self.bounded(read).await?;
         let strategy = row.strategy.parse().map_err(Error::Unexpected)?;
         let settings = Settings { strategy, unscoped_conditions: row.unscoped_conditions };
@@ -108,12 +103,8 @@ impl Store {
     pub async fn set_strategy(&self, strategy: Strategy) -> Result<bool, Error> {
         // Under the lock only the rest should be left to flush.
         while self.flush_once(BATCH).await? {}
-        let set = async {
-            sqlx::query_scalar!(r#"SELECT set_strategy($1) AS "changed!""#, strategy.as_str())
-                .fetch_one(self.control())
-                .await
-                .map_err(classify)
-        };
+        let set = sqlx::query_scalar!(r#"SELECT set_strategy($1) AS "changed!""#, strategy.as_str())
+            .fetch_one(self.control());
         let changed = self.bounded(set).await?;
         self.refresh_settings().await?;
         Ok(changed)
@@ -124,12 +115,7 @@ impl Store {
     /// # Errors
     /// As for [`Store::set_strategy`].
     pub async fn allow_unscoped_conditions(&self, allowed: bool) -> Result<(), Error> {
-        let set = async {
-            sqlx::query!("SELECT allow_unscoped_conditions($1)", allowed)
-                .execute(self.control())
-                .await
-                .map_err(classify)
-        };
+        let set = sqlx::query!("SELECT allow_unscoped_conditions($1)", allowed).execute(self.control());
         self.bounded(set).await?;
         self.refresh_settings().await?;
         Ok(())
@@ -141,15 +127,11 @@ impl Store {
     /// # Errors
     /// Whatever the database says.
     pub async fn held_back(&self) -> Result<Duration, Error> {
-        let ask = async {
-            sqlx::query_scalar!(
+        let ask = sqlx::query_scalar!(
                 r#"SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start) * 1000), 0)::bigint AS "ms!"
                      FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()"#
             )
-            .fetch_one(self.control())
-            .await
-            .map_err(classify)
-        };
+            .fetch_one(self.control());
         let ms = self.bounded(ask).await?;
         Ok(Duration::from_millis(u64::try_from(ms).unwrap_or_default()))
     }

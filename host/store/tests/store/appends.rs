@@ -3,7 +3,7 @@
 use sqlx::Connection;
 use weir_store::{Error, Outcome, Strategy, bounds};
 
-use crate::fixture::{Fixture, append, data, event, query, raw_append};
+use crate::fixture::{Fixture, data, event, query, raw_append};
 
 every_strategy! {
     what_the_read_saw_staged_is_no_conflict_once_it_is_flushed,
@@ -77,16 +77,8 @@ async fn an_append_without_condition_is_seen_by_a_condition_that_is_checked_at_t
     let theirs = event("A", &["x:1"], "1");
     f.append(std::slice::from_ref(&theirs), None).await;
     let token = f.read(&b).await.token;
-
-    let (mut connection, mut observer) = (f.raw().await, f.raw().await);
-    let mut transaction = connection.begin().await.unwrap();
-    raw_append(&mut transaction, &theirs).await;
-    let store = f.store.clone();
-    let mine =
-        tokio::spawn(async move { append(&store, &[event("A", &["y:1"], "2")], Some((&b, &token))).await });
-    f.until_someone_waits(&mut observer).await;
-    transaction.commit().await.unwrap();
-    assert_eq!(mine.await.unwrap(), Outcome::Conflict, "the check must look after the wait, not before");
+    let outcome = f.outcome_beside(&theirs, event("A", &["y:1"], "2"), &b, &token).await;
+    assert_eq!(outcome, Outcome::Conflict, "the check must look after the wait, not before");
 }
 
 async fn two_first_writers_do_not_both_succeed(f: Fixture) {

@@ -92,9 +92,23 @@ impl Fixture {
         rows.iter().map(|row| (row.get::<i64, _>(0).cast_unsigned(), row.get(1), row.get(2))).collect()
     }
 
-    /// Waits until an append of this store waits for an advisory lock.
-    pub(crate) async fn until_someone_waits(&self, observer: &mut PgConnection) {
-        self.until_waiting(observer, "advisory").await;
+    /// How `mine` ends if it is checked while an append of `theirs` holds its locks, which then commits. One like `theirs`
+    /// must be in the store (see [`raw_append`]).
+    pub(crate) async fn outcome_beside(
+        &self,
+        theirs: &NewEvent,
+        mine: NewEvent,
+        query: &Query,
+        token: &ReadToken,
+    ) -> Outcome {
+        let (mut connection, mut observer) = (self.raw().await, self.raw().await);
+        let mut transaction = connection.begin().await.unwrap();
+        raw_append(&mut transaction, theirs).await;
+        let (store, query, token) = (self.store.clone(), query.clone(), token.clone());
+        let mine = tokio::spawn(async move { append(&store, &[mine], Some((&query, &token))).await });
+        self.until_waiting(&mut observer, "advisory").await;
+        transaction.commit().await.unwrap();
+        mine.await.unwrap()
     }
 
     /// Waits until an append of this store waits for a change of the settings.

@@ -43,17 +43,8 @@ async fn a_condition_on_any_one_tag_waits_for_an_event_that_carries_it(f: Fixtur
     for tag in ["x:1", "y:1", "z:1"] {
         let b = query(&[(&["A"], &[tag])]);
         let token = f.read(&b).await.token;
-        let (mut connection, mut observer) = (f.raw().await, f.raw().await);
-        let mut transaction = connection.begin().await.unwrap();
-        raw_append(&mut transaction, &theirs).await;
-        let store = f.store.clone();
-        let mine =
-            tokio::spawn(
-                async move { append(&store, &[event("C", &["c:1"], "2")], Some((&b, &token))).await },
-            );
-        f.until_someone_waits(&mut observer).await;
-        transaction.commit().await.unwrap();
-        assert_eq!(mine.await.unwrap(), Outcome::Conflict, "{tag}");
+        let outcome = f.outcome_beside(&theirs, event("C", &["c:1"], "2"), &b, &token).await;
+        assert_eq!(outcome, Outcome::Conflict, "{tag}");
     }
 }
 

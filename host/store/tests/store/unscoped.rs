@@ -1,9 +1,8 @@
 //! Conditions with items that have no type or no tag.
 
-use sqlx::Connection;
 use weir_store::{Append, Condition, Error, Outcome, Provenance, Query, ReadToken, Unscoped};
 
-use crate::fixture::{Fixture, append, data, event, query, raw_append};
+use crate::fixture::{Fixture, data, event, query};
 
 every_strategy! {
     an_unscoped_condition_is_refused_unless_the_store_allows_it,
@@ -60,16 +59,8 @@ async fn an_unscoped_condition_waits_for_an_append_that_shares_no_key_with_it(f:
     f.append(std::slice::from_ref(&theirs), None).await;
     let b = query(&[(&["A"], &[])]);
     let token = f.read(&b).await.token;
-
-    let (mut connection, mut observer) = (f.raw().await, f.raw().await);
-    let mut transaction = connection.begin().await.unwrap();
-    raw_append(&mut transaction, &theirs).await;
-    let store = f.store.clone();
-    let mine =
-        tokio::spawn(async move { append(&store, &[event("B", &["y:1"], "2")], Some((&b, &token))).await });
-    f.until_someone_waits(&mut observer).await;
-    transaction.commit().await.unwrap();
-    assert_eq!(mine.await.unwrap(), Outcome::Conflict);
+    let outcome = f.outcome_beside(&theirs, event("B", &["y:1"], "2"), &b, &token).await;
+    assert_eq!(outcome, Outcome::Conflict);
 }
 
 async fn nothing_seen_is_no_wildcard(f: Fixture) {
