@@ -50,7 +50,9 @@ CREATE TABLE events (
     causation_id   text,
     -- json, not jsonb: it is handed back byte for byte.
     data           json        NOT NULL,
-    -- How long `data` is, so that a page can be bounded without unpacking it.
+    -- What the writer says of the event besides: for programs that append without a handler.
+    metadata       json,
+    -- How long `data` and `metadata` are, so that a page can be bounded without unpacking them.
     bytes          integer     NOT NULL
 );
 
@@ -101,6 +103,7 @@ CREATE TABLE staging (
     correlation_id text,
     causation_id   text,
     data           json        NOT NULL,
+    metadata       json,
     bytes          integer     NOT NULL
 ) WITH (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
@@ -119,6 +122,18 @@ CREATE TABLE staged_keys (
     autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_scale_factor = 0,
     autovacuum_analyze_threshold = 1000000, autovacuum_vacuum_cost_delay = 0
 );
+
+-- No event is staged with an id up to the highest of these, nor ever will be. Whoever looks at staging begins behind it: rows that
+-- were flushed stay in the table and its indexes as dead ones until vacuum may remove them, which beside a long snapshot,
+-- such as a dump's, it may not. Rows are inserted and the old ones deleted, so that the newest is found at once even then.
+-- See floor_candidate().
+CREATE TABLE staging_floors (
+    id bigint NOT NULL PRIMARY KEY
+);
+
+CREATE FUNCTION staging_floor() RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT coalesce((SELECT f.id FROM staging_floors f ORDER BY f.id DESC LIMIT 1), 0)
+$$;
 
 -- Who flushes. One row at the most; see take_lease() for the protocol.
 CREATE TABLE flusher_lease (

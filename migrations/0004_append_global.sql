@@ -3,18 +3,15 @@
 -- Appends run one after the other, so each sees all that came before it, and positions become visible in their own
 -- order, without a gap: whoever holds the lock continues from the highest one, and a rollback leaves nothing.
 -- A follower needs no more than a position. No two appends ever commit together, which is what it costs.
-CREATE FUNCTION append_global(a append_request) RETURNS text
+CREATE FUNCTION append_global(a append_batch) RETURNS text[]
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    status text;
+    statuses text[];
 BEGIN
     PERFORM lock_store(exclusive => true);
-    status := objection(a);
-    IF status IS NOT NULL THEN
-        RETURN status;
-    END IF;
-    PERFORM write_next_events(a);
-    RETURN 'appended';
+    statuses := judge(a);
+    PERFORM write_next_events(a, statuses);
+    RETURN statuses;
 END
 $$;

@@ -5,24 +5,23 @@
 -- before the locks are held: that would give the transaction its id too early.) Appends that share none commit in
 -- parallel and in any order, and a rollback leaves a gap. A position therefore says nothing about what came
 -- before it, except under its own key: read tokens and followers take that into account.
-CREATE FUNCTION append_boundary(a append_request) RETURNS text
+CREATE FUNCTION append_boundary(a append_batch) RETURNS text[]
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    status text;
+    statuses text[];
 BEGIN
     PERFORM lock_keys(a);
     IF a.unscoped_allowed THEN
         PERFORM lock_store(exclusive => a.unscoped);
     END IF;
-    status := objection(a);
-    IF status IS NOT NULL THEN
-        RETURN status;
+    statuses := judge(a);
+    IF 'appended' = ANY (statuses) THEN
+        PERFORM write_events(
+            a, statuses,
+            ARRAY(SELECT nextval('boundary_positions') FROM generate_series(1, accepted_events(a, statuses))),
+            pg_current_xact_id());
     END IF;
-    PERFORM write_events(
-        a,
-        ARRAY(SELECT nextval('boundary_positions') FROM generate_series(1, cardinality(a.event_types))),
-        pg_current_xact_id());
-    RETURN 'appended';
+    RETURN statuses;
 END
 $$;

@@ -6,22 +6,21 @@
 --
 -- A condition that has a clause without a key is checked under the store's lock too. Everybody takes that lock in one
 -- mode, after the keys.
-CREATE FUNCTION append_hybrid(a append_request) RETURNS text
+CREATE FUNCTION append_hybrid(a append_batch) RETURNS text[]
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    status text;
+    statuses text[];
 BEGIN
     PERFORM lock_keys(a);
     IF a.unscoped THEN
         PERFORM lock_store(exclusive => true);
     END IF;
-    status := objection(a);
-    IF status IS NOT NULL THEN
-        RETURN status;
+    statuses := judge(a);
+    IF 'appended' = ANY (statuses) THEN
+        PERFORM lock_store(exclusive => true);
+        PERFORM write_next_events(a, statuses);
     END IF;
-    PERFORM lock_store(exclusive => true);
-    PERFORM write_next_events(a);
-    RETURN 'appended';
+    RETURN statuses;
 END
 $$;

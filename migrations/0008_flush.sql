@@ -17,6 +17,7 @@ DECLARE
     most_bytes CONSTANT bigint := 8 * 1024 * 1024;
     candidates bigint[];
     chosen bigint[];
+    floor CONSTANT bigint := staging_floor();
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'flush() needs READ COMMITTED: each of its statements must see a snapshot of its own'
@@ -30,7 +31,7 @@ BEGIN
     SELECT array_agg(w.id ORDER BY w.id), array_agg(w.id ORDER BY w.id) FILTER (WHERE w.bytes_before < most_bytes)
       INTO candidates, chosen
       FROM (SELECT o.id, sum(o.bytes) OVER (ORDER BY o.id) - o.bytes AS bytes_before
-              FROM (SELECT s.id, s.bytes FROM staging s ORDER BY s.id LIMIT batch) AS o) AS w;
+              FROM (SELECT s.id, s.bytes FROM staging s WHERE s.id > floor ORDER BY s.id LIMIT batch) AS o) AS w;
 
     WITH taken AS (
         DELETE FROM staging s WHERE s.id = ANY (chosen) RETURNING s.*
@@ -38,9 +39,9 @@ BEGIN
         SELECT flush.head + row_number() OVER (ORDER BY t.id) AS position, t.* FROM taken t
     ), moved AS (
         INSERT INTO events (position, staged_id, recorded_at, version_id, type, tags,
-                            command_id, correlation_id, causation_id, data, bytes)
+                            command_id, correlation_id, causation_id, data, metadata, bytes)
         SELECT n.position, n.id, n.recorded_at, n.version_id, n.type, n.tags,
-               n.command_id, n.correlation_id, n.causation_id, n.data, n.bytes
+               n.command_id, n.correlation_id, n.causation_id, n.data, n.metadata, n.bytes
           FROM numbered n ORDER BY n.position
     ), indexed AS (
         INSERT INTO event_keys (key, position)
@@ -62,6 +63,38 @@ BEGIN
         -- Here, and never in an append: NOTIFY takes a lock of the whole database at commit.
         PERFORM pg_notify('weir_' || current_schema(), head::text);
     END IF;
+END
+$$;
+
+-- Raising the floor of staging, in two steps, because no append may be under way that could still stage an id below it.
+--
+-- First: the highest id that has been handed out, and the transactions that may hold one up to it. An append reads
+-- the table `store` before it does anything else, and so holds its lock for as long as it runs.
+CREATE FUNCTION floor_candidate(OUT highest bigint, OUT running text[])
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    highest := coalesce(pg_sequence_last_value(pg_get_serial_sequence('staging', 'id')), 0);
+    running := ARRAY(SELECT l.virtualtransaction FROM pg_locks l
+                      WHERE l.locktype = 'relation' AND l.relation = 'store'::regclass);
+END
+$$;
+
+-- Second, any time later: when all of those have ended, and what they staged is flushed, it is the new floor.
+CREATE FUNCTION raise_floor(highest bigint, running text[]) RETURNS boolean
+LANGUAGE plpgsql VOLATILE
+SET enable_seqscan = off
+AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_locks l WHERE l.virtualtransaction = ANY (running)) THEN
+        RETURN false;
+    END IF;
+    IF EXISTS (SELECT FROM staging s WHERE s.id > staging_floor() AND s.id <= highest) THEN
+        RETURN false;
+    END IF;
+    INSERT INTO staging_floors (id) VALUES (highest) ON CONFLICT DO NOTHING;
+    DELETE FROM staging_floors f WHERE f.id < highest;
+    RETURN true;
 END
 $$;
 
@@ -87,6 +120,59 @@ BEGIN
 END
 $$;
 
+-- Empties staging. The caller holds the lock of the table `store`, so nothing is added meanwhile.
+CREATE FUNCTION flush_all() RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    WHILE (SELECT f.flushed > 0 FROM flush(10000) AS f) LOOP
+    END LOOP;
+END
+$$;
+
+-- Begins an epoch behind the highest position. The caller holds the lock of the table `store`.
+CREATE FUNCTION begin_epoch(strategy text) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    head bigint := (SELECT coalesce(max(e.position), 0) FROM events e);
+BEGIN
+    PERFORM setval('boundary_positions', greatest(head, 1), head > 0);
+    INSERT INTO epochs (number, after_position, strategy, system_identifier)
+    SELECT max(e.number) + 1, head, begin_epoch.strategy, (SELECT c.system_identifier FROM pg_control_system() c)
+      FROM epochs e;
+END
+$$;
+
+-- Whether the present epoch began in another cluster than this one: then a dump of the store was restored here.
+-- (A standby that was promoted, or a cluster that was copied as a whole, has the same identifier and the same transactions.)
+CREATE FUNCTION has_moved() RETURNS boolean
+LANGUAGE sql STABLE
+AS $$
+    SELECT e.system_identifier <> (SELECT c.system_identifier FROM pg_control_system() c)
+      FROM epochs e ORDER BY e.number DESC LIMIT 1
+$$;
+
+-- Takes the store into use in this cluster, after a dump of it was restored here; true if that was so.
+--
+-- The transaction ids of the events belong to the other cluster. They still tell in which order the events of their
+-- epoch may be followed, for none of those transactions runs any more; those of new events must not be held against them,
+-- and so an epoch begins. Whoever flushed before does not do so here.
+CREATE FUNCTION adopt_cluster() RETURNS boolean
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    LOCK TABLE store IN ACCESS EXCLUSIVE MODE;
+    IF NOT has_moved() THEN
+        RETURN false;
+    END IF;
+    PERFORM begin_epoch((SELECT s.strategy FROM store s));
+    DELETE FROM flusher_lease;
+    PERFORM pg_notify('weir_' || current_schema(), 'settings');
+    RETURN true;
+END
+$$;
+
 -- Changes the store's strategy, online; true if it was another before.
 --
 -- The table lock waits for all appends under the old strategy and lets none begin: those that come meanwhile wait for
@@ -97,23 +183,14 @@ $$;
 CREATE FUNCTION set_strategy(wanted text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $$
-DECLARE
-    head bigint;
-    moved integer;
 BEGIN
     LOCK TABLE store IN ACCESS EXCLUSIVE MODE;
     IF (SELECT s.strategy = wanted FROM store s) THEN
         RETURN false;
     END IF;
-    LOOP
-        SELECT f.flushed, f.head INTO moved, head FROM flush(10000) AS f;
-        EXIT WHEN moved = 0;
-    END LOOP;
+    PERFORM flush_all();
     UPDATE store SET strategy = wanted;
-    PERFORM setval('boundary_positions', greatest(head, 1), head > 0);
-    INSERT INTO epochs (number, after_position, strategy, system_identifier)
-    SELECT max(e.number) + 1, head, wanted, (SELECT c.system_identifier FROM pg_control_system() c)
-      FROM epochs e;
+    PERFORM begin_epoch(wanted);
     PERFORM pg_notify('weir_' || current_schema(), 'settings');
     RETURN true;
 END

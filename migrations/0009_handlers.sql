@@ -5,7 +5,8 @@ CREATE TABLE handler_versions (
     id          integer     GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     handler     text        NOT NULL,
     digest      bytea       NOT NULL UNIQUE CHECK (digest = sha256(component)),
-    component   bytea       NOT NULL,
+    -- NULL for a version that is known by name only, as the writer of events that were imported.
+    component   bytea,
     commands    text[]      NOT NULL,
     event_types text[]      NOT NULL,
     deployed_at timestamptz NOT NULL DEFAULT now()
@@ -46,7 +47,10 @@ BEGIN
 
     INSERT INTO handler_versions (handler, digest, component, commands, event_types)
     VALUES (new_handler, sha256(new_component), new_component, new_commands, new_event_types)
-    ON CONFLICT (digest) DO NOTHING;
+    ON CONFLICT (digest) DO UPDATE
+       SET component = excluded.component, commands = excluded.commands, event_types = excluded.event_types,
+           deployed_at = now()
+     WHERE handler_versions.component IS NULL;
     SELECT v.id INTO STRICT version_id FROM handler_versions v WHERE v.digest = sha256(new_component);
 
     INSERT INTO handlers AS h (name, active_version) VALUES (new_handler, version_id)

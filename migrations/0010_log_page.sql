@@ -5,12 +5,12 @@
 -- the page is full. A page looks at a bounded number of rows, so a filter that matches little costs many small
 -- statements rather than one without end.
 
--- By position, for epochs in which positions become visible in their own order. With tags, `keys` holds the keys of
--- the first tag with each type that may come; the caller knows the types as they were when the log reached `until`.
-CREATE FUNCTION log_page(after bigint, until bigint, types text[], tags text[], keys bigint[], page integer)
+-- By position, for epochs in which positions become visible in their own order. With tags, `keys` holds, for each type
+-- that may come, its keys with each of the tags; the caller knows the types as they were when the log reached `until`.
+CREATE FUNCTION log_page(after bigint, until bigint, types text[], tags text[], keys text[], page integer)
 RETURNS TABLE (
     looked_to bigint, looked_to_xid bigint, "position" bigint, xid bigint,
-    type text, event_tags text[], data json, recorded_at timestamptz,
+    type text, event_tags text[], data json, metadata json, recorded_at timestamptz,
     command_id text, correlation_id text, causation_id text, handler text, digest bytea
 )
 LANGUAGE plpgsql STABLE
@@ -32,9 +32,10 @@ BEGIN
                              ORDER BY e.position LIMIT page);
     ELSE
         candidates := ARRAY(SELECT DISTINCT k.position
-                              FROM unnest(keys) AS c (key)
+                              FROM (SELECT lead_key(u.keys::bigint[], after) AS lead
+                                      FROM unnest(log_page.keys) AS u (keys) OFFSET 0) AS c
                              CROSS JOIN LATERAL (SELECT ek.position FROM event_keys ek
-                                                  WHERE ek.key = c.key AND ek.position > after
+                                                  WHERE ek.key = c.lead AND ek.position > after
                                                     AND ek.position <= until
                                                   ORDER BY ek.position LIMIT page) AS k
                              ORDER BY 1 LIMIT page);
@@ -51,9 +52,9 @@ BEGIN
     END IF;
 
     RETURN QUERY SELECT reach, NULL::bigint, NULL::bigint, NULL::bigint, NULL::text, NULL::text[], NULL::json,
-                        NULL::timestamptz, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bytea;
+                        NULL::json, NULL::timestamptz, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bytea;
     RETURN QUERY
-    SELECT NULL::bigint, NULL::bigint, e.position, NULL::bigint, e.type, e.tags, e.data, e.recorded_at,
+    SELECT NULL::bigint, NULL::bigint, e.position, NULL::bigint, e.type, e.tags, e.data, e.metadata, e.recorded_at,
            e.command_id, coalesce(e.correlation_id, e.command_id), e.causation_id, v.handler, v.digest
       FROM events e
       LEFT JOIN handler_versions v ON v.id = e.version_id
@@ -74,7 +75,7 @@ CREATE FUNCTION log_page_by_xid(
 )
 RETURNS TABLE (
     looked_to bigint, looked_to_xid bigint, "position" bigint, xid bigint,
-    type text, event_tags text[], data json, recorded_at timestamptz,
+    type text, event_tags text[], data json, metadata json, recorded_at timestamptz,
     command_id text, correlation_id text, causation_id text, handler text, digest bytea
 )
 LANGUAGE plpgsql STABLE
@@ -104,10 +105,10 @@ BEGIN
 
     RETURN QUERY
     SELECT e.position, e.xid::text::bigint, NULL::bigint, NULL::bigint, NULL::text, NULL::text[], NULL::json,
-           NULL::timestamptz, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bytea
+           NULL::json, NULL::timestamptz, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bytea
       FROM events e WHERE e.position = candidates[cardinality(candidates)];
     RETURN QUERY
-    SELECT NULL::bigint, NULL::bigint, e.position, e.xid::text::bigint, e.type, e.tags, e.data, e.recorded_at,
+    SELECT NULL::bigint, NULL::bigint, e.position, e.xid::text::bigint, e.type, e.tags, e.data, e.metadata, e.recorded_at,
            e.command_id, coalesce(e.correlation_id, e.command_id), e.causation_id, v.handler, v.digest
       FROM events e
       LEFT JOIN handler_versions v ON v.id = e.version_id

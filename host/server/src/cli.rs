@@ -1,14 +1,19 @@
 //! The command line. Each subcommand is a file; what several share is here.
 
+mod append;
 mod deploy;
 mod dev;
 mod events;
+mod export;
+mod import;
 mod local_postgres;
 mod migrate;
+mod read;
 mod remote;
 mod send;
 mod serve;
 mod strategy;
+mod text;
 mod watch_files;
 
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
@@ -43,6 +48,14 @@ enum Command {
     Send(send::SendArgs),
     /// Read the event log, or follow it
     Events(events::EventsArgs),
+    /// Read the events that a decision depends on, and get the token to append with
+    Read(read::ReadArgs),
+    /// Append events without a handler
+    Append(append::AppendArgs),
+    /// Write the log to a file, one event a line
+    Export(export::ExportArgs),
+    /// Read an exported log into an empty store
+    Import(import::ImportArgs),
 }
 
 impl Cli {
@@ -55,6 +68,10 @@ impl Cli {
             Command::Strategy(args) => strategy::run(&args),
             Command::Send(args) => send::run(&args),
             Command::Events(args) => events::run(&args),
+            Command::Read(args) => read::run(&args),
+            Command::Append(args) => append::run(&args),
+            Command::Export(args) => export::run(&args),
+            Command::Import(args) => import::run(&args),
         }
     }
 }

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 use weir_runtime::{Call, Command, Decision, Rejection};
-use weir_store::{Append, Condition, Idempotency, Json, NewEvent, Outcome, Provenance, Query, ReadToken};
+use weir_store::{
+    Append, Condition, Idempotency, Json, NewEvent, Outcome, Provenance, Query, ReadOptions, ReadToken,
+};
 
 use crate::{
     answer::Answer,
@@ -85,8 +87,13 @@ pub(crate) async fn handle(host: &Host, request: Request) -> Result<Answer, Fail
         }
         let idempotency = idempotency(&request, &answer)?;
         let condition = Some(Condition { query: &boundary, token: &token });
-        let append =
-            Append { events: &events, condition, provenance: &provenance, idempotency: idempotency.as_ref() };
+        let append = Append {
+            events: &events,
+            condition,
+            provenance: &provenance,
+            idempotency: idempotency.as_ref(),
+            builds_on: &[],
+        };
         match host.store.append(append).await? {
             Outcome::Appended => return Ok(answer),
             Outcome::Repeated => {
@@ -95,7 +102,7 @@ pub(crate) async fn handle(host: &Host, request: Request) -> Result<Answer, Fail
             Outcome::Conflict if attempts == ATTEMPTS || began.elapsed() > PATIENCE => {
                 return Err(Failure::Conflict(attempts));
             }
-            Outcome::Conflict => step_aside(attempts).await,
+            Outcome::Conflict | Outcome::Undermined => step_aside(attempts).await,
         }
     }
 }
@@ -164,8 +171,12 @@ async fn decide(host: &Host, handler: &Loaded, command: &Command) -> Result<Deci
     };
     let mut widened = Vec::new();
     for _ in 0..=WIDENINGS {
-        let read = host.store.read(&boundary).await?;
-        let history = translate::history(read.events);
+        let mut read = host.store.begin_read(&boundary, ReadOptions::default()).await?;
+        let mut history = translate::history(read.next().await?.unwrap_or_default());
+        while !read.is_done() {
+            (guest, ()) = guest.call(move |guest| guest.apply(&history)).await?;
+            history = translate::history(read.next().await?.unwrap_or_default());
+        }
         let asked_for = widened.clone();
         let (decided, decision) = guest
             .call(move |guest| {
@@ -177,7 +188,7 @@ async fn decide(host: &Host, handler: &Loaded, command: &Command) -> Result<Deci
         match decision {
             Decision::Accept(events) => {
                 let events = translate::events(events).map_err(nonsense)?;
-                return Ok(Decided::Accept { boundary, token: read.token, events });
+                return Ok(Decided::Accept { boundary, token: read.token().clone(), events });
             }
             Decision::Reject(rejection) => return Ok(Decided::Reject(rejection)),
             Decision::Widen(items) => {

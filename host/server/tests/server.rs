@@ -46,6 +46,10 @@ mod events;
 mod ids;
 #[path = "server/outages.rs"]
 mod outages;
+#[path = "server/plain_store.rs"]
+mod plain_store;
+#[path = "server/porting.rs"]
+mod porting;
 #[path = "server/race.rs"]
 mod race;
 #[path = "server/refusals.rs"]

@@ -1,9 +1,12 @@
 //! The conditional append.
 
+use std::collections::HashMap;
+
 use crate::{
     Error, Idempotency, NewEvent, Query, ReadToken, Store, Strategy, Tag, bounds,
     error::classify_write,
-    lock_key::{Clauses, array_literal, event_keys, locks},
+    lock_key::{Clause, ClauseLists, Locks, array_literal, clauses, event_keys, fingerprint, number_literal},
+    token::Seen,
 };
 
 /// Fail if an event matches the query that the read did not see.
@@ -40,16 +43,21 @@ pub struct Append<'a> {
     pub provenance: &'a Provenance,
     /// If the caller gave the command's id: an append with that id is made once, and its answer kept.
     pub idempotency: Option<&'a Idempotency>,
+    /// In a batch: the earlier ones, counted from 0, whose events this one's decision has seen besides what its token
+    /// says. If one of them is not appended, neither is this one.
+    pub builds_on: &'a [usize],
 }
 
-/// How an append ended.
+/// How an append ended. In every case but the first nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The events are durable, and every later decision sees them. The flusher will number them.
     Appended,
-    /// An event that matches the condition came in after the read. Nothing was written.
+    /// An event that matches the condition came in after the read.
     Conflict,
-    /// An append with the same id of its caller's has been made before: see [`Store::outcome`]. Nothing was written.
+    /// One that it builds on was not appended.
+    Undermined,
+    /// An append with the same id of its caller's has been made before: see [`Store::outcome`].
     Repeated,
 }
 
@@ -57,67 +65,82 @@ impl Store {
     /// Appends events if the condition holds: one statement, one round trip, one commit.
     ///
     /// # Errors
-    /// [`Error::TooManyEvents`], [`Error::TooManyLocks`], [`Error::Unscoped`] and [`Error::ForeignToken`] if the append can't
-    /// be made as it is; [`Error::OutcomeUnknown`] if the connection was lost on the way, so that nobody
-    /// can tell whether the events are in the log; any other error says that nothing was written.
+    /// [`Error::TooManyEvents`], [`Error::TooManyLocks`], [`Error::Unscoped`], [`Error::ForeignToken`] and
+    /// [`Error::PositionIsNoToken`] if the append can't be made as it is; [`Error::OutcomeUnknown`] if the connection was
+    /// lost on the way, so that nobody can tell whether the events are in the log; any other error says that nothing was
+    /// written.
     pub async fn append(&self, append: Append<'_>) -> Result<Outcome, Error> {
-        if append.events.is_empty() {
-            return Ok(Outcome::Appended);
+        let outcomes = self.append_batch(&[append]).await?;
+        outcomes
+            .into_iter()
+            .next()
+            .unwrap_or_else(|| Err(Error::Unexpected("append() gave no answer".into())))
+    }
+
+    /// Makes several appends in one statement and one commit, each with an outcome of its own. They are made in their
+    /// order, and each is held against those before it as if they had been made one by one, except that a decision may have
+    /// seen what an earlier one of the batch appends: see [`Append::builds_on`].
+    ///
+    /// # Errors
+    /// As for [`Store::append`]. One that concerns a single append stands in its place among the outcomes, and the others
+    /// are not made either if it shows before the database is asked.
+    pub async fn append_batch(&self, appends: &[Append<'_>]) -> Result<Vec<Result<Outcome, Error>>, Error> {
+        if appends.iter().all(|append| append.events.is_empty()) {
+            return Ok(appends.iter().map(|_| Ok(Outcome::Appended)).collect());
         }
-        let request = Request::of(append)?;
+        let batch = Batch::of(appends)?;
         let mut strategy = self.settings().await?.strategy;
         loop {
-            let status = self.call_append(strategy, &request, append).await?;
-            match status.as_str() {
-                "appended" => {
-                    self.announce_append();
-                    return Ok(Outcome::Appended);
-                }
-                "conflict" => return Ok(Outcome::Conflict),
-                "repeated" => return Ok(Outcome::Repeated),
-                "isolation" => return Err(Error::Isolation),
-                "unscoped" => {
-                    let unscoped = append.condition.and_then(|condition| condition.query.unscoped());
-                    return Err(unscoped.map_or_else(|| Error::Unexpected(status), Error::Unscoped));
-                }
+            let statuses = self.call_append(strategy, &batch).await?;
+            match statuses.first().map(String::as_str) {
                 // It was changed while this process believed otherwise; nothing was written.
-                "strategy" => strategy = self.refresh_settings().await?.strategy,
-                other => return Err(Error::Unexpected(format!("append() answered \"{other}\""))),
+                Some("strategy") => strategy = self.refresh_settings().await?.strategy,
+                Some("moved") => self.adopt_cluster().await?,
+                Some("isolation") => return Err(Error::Isolation),
+                _ => {
+                    let outcomes: Vec<_> = statuses
+                        .iter()
+                        .zip(appends)
+                        .map(|(status, append)| outcome(status, append))
+                        .collect();
+                    if outcomes.iter().any(|outcome| matches!(outcome, Ok(Outcome::Appended))) {
+                        self.announce_append();
+                    }
+                    return Ok(outcomes);
+                }
             }
         }
     }
 
-    async fn call_append(
-        &self,
-        ours: Strategy,
-        request: &Request,
-        append: Append<'_>,
-    ) -> Result<String, Error> {
-        let whose = append.provenance;
+    async fn call_append(&self, ours: Strategy, batch: &Batch) -> Result<Vec<String>, Error> {
         // Taken apart so that a failure to get a connection is not mistaken for a lost answer.
         let mut connection = self.bounded(self.pool().acquire()).await?;
         let statement = sqlx::query_scalar!(
             r#"SELECT append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                               $19) AS "status!""#,
+                               $19, $20, $21, $22, $23) AS "statuses!""#,
             ours.as_str(),
-            &request.lock_keys,
-            &request.lock_exclusive,
-            &request.clauses.keys as &[Option<i64>],
-            &request.clauses.types as &[Option<String>],
-            &request.clauses.tags,
-            &request.after,
-            &request.token.staged,
-            request.token.snapshot,
-            &request.types,
-            &request.tags,
-            &request.keys,
-            &request.data,
-            whose.command_id,
-            whose.correlation_id,
-            whose.causation_id,
-            whose.version_id,
-            append.idempotency.map(|id| id.fingerprint.to_vec()),
-            append.idempotency.map(|id| id.answer.as_str()),
+            &batch.lock_keys,
+            &batch.lock_exclusive,
+            &batch.lists.keys,
+            &batch.lists.types as &[Option<String>],
+            &batch.lists.tags,
+            &batch.after,
+            &batch.seen,
+            &batch.snapshots as &[Option<String>],
+            &batch.clauses,
+            &batch.builds_on,
+            &batch.command_ids,
+            &batch.correlation_ids as &[Option<String>],
+            &batch.causation_ids as &[Option<String>],
+            &batch.version_ids as &[Option<i32>],
+            &batch.fingerprints as &[Option<Vec<u8>>],
+            &batch.answers as &[Option<String>],
+            &batch.event_requests,
+            &batch.event_types,
+            &batch.event_tags,
+            &batch.event_keys,
+            &batch.event_data,
+            &batch.event_metadata as &[Option<String>],
         );
         match tokio::time::timeout(self.timeout(), statement.fetch_one(&mut *connection)).await {
             Ok(answer) => answer.map_err(classify_write),
@@ -130,48 +153,117 @@ impl Store {
     }
 }
 
-/// An append as the database function takes it.
-struct Request {
-    lock_keys: Vec<i64>,
-    lock_exclusive: Vec<bool>,
-    clauses: Clauses,
-    after: Vec<i64>,
-    token: ReadToken,
-    types: Vec<String>,
-    tags: Vec<String>,
-    keys: Vec<String>,
-    data: Vec<String>,
-}
-
-impl Request {
-    fn of(append: Append<'_>) -> Result<Self, Error> {
-        let Append { events, condition, provenance, idempotency } = append;
-        if events.len() > bounds::EVENTS {
-            return Err(Error::TooManyEvents(events.len()));
+fn outcome(status: &str, append: &Append<'_>) -> Result<Outcome, Error> {
+    match status {
+        "appended" => Ok(Outcome::Appended),
+        "conflict" => Ok(Outcome::Conflict),
+        "undermined" => Ok(Outcome::Undermined),
+        "repeated" => Ok(Outcome::Repeated),
+        "unscoped" => {
+            let unscoped = append.condition.and_then(|condition| condition.query.unscoped());
+            Err(unscoped.map_or_else(|| Error::Unexpected(status.to_owned()), Error::Unscoped))
         }
-        let clauses = condition.map(|c| Clauses::of(c.query)).unwrap_or_default();
-        let token = condition.map_or_else(ReadToken::nothing_seen, |c| c.token.clone());
-        let after = token.positions(clauses.keys.len()).ok_or(Error::ForeignToken)?;
-        let id = idempotency.map(|_| provenance.command_id.as_str());
-        let (lock_keys, lock_exclusive) = locks(&clauses, events, id);
-        if lock_keys.len() > bounds::LOCK_KEYS {
-            return Err(Error::TooManyLocks(lock_keys.len()));
+        "position" => {
+            let position =
+                append.condition.and_then(|condition| condition.token.position).unwrap_or_default();
+            Err(Error::PositionIsNoToken(position.cast_unsigned()))
         }
-        Ok(Self {
-            lock_keys,
-            lock_exclusive,
-            clauses,
-            after,
-            token,
-            types: events.iter().map(|e| e.event_type().to_string()).collect(),
-            tags: events.iter().map(|e| array_literal(e.tags().iter().map(Tag::as_str))).collect(),
-            keys: events.iter().map(|e| bigint_array_literal(&event_keys(e))).collect(),
-            data: events.iter().map(|e| e.data().as_str().to_owned()).collect(),
-        })
+        other => Err(Error::Unexpected(format!("append() answered \"{other}\""))),
     }
 }
 
-fn bigint_array_literal(keys: &[i64]) -> String {
-    let keys: Vec<_> = keys.iter().map(i64::to_string).collect();
-    format!("{{{}}}", keys.join(","))
+/// Appends as the database function takes them: see the type `append_batch` in migrations/.
+#[derive(Default)]
+struct Batch {
+    lock_keys: Vec<i64>,
+    lock_exclusive: Vec<bool>,
+    lists: ClauseLists,
+    after: Vec<i64>,
+    seen: Vec<String>,
+    snapshots: Vec<Option<String>>,
+    clauses: Vec<String>,
+    builds_on: Vec<String>,
+    command_ids: Vec<String>,
+    correlation_ids: Vec<Option<String>>,
+    causation_ids: Vec<Option<String>>,
+    version_ids: Vec<Option<i32>>,
+    fingerprints: Vec<Option<Vec<u8>>>,
+    answers: Vec<Option<String>>,
+    event_requests: Vec<i32>,
+    event_types: Vec<String>,
+    event_tags: Vec<String>,
+    event_keys: Vec<String>,
+    event_data: Vec<String>,
+    event_metadata: Vec<Option<String>>,
+}
+
+/// A clause with what was seen of it. Appends of a batch that rest on the same one share it, and it is checked once.
+type SeenClause = (Clause, Seen, Option<String>);
+
+impl Batch {
+    fn of(appends: &[Append<'_>]) -> Result<Self, Error> {
+        let mut batch = Self::default();
+        let mut locks = Locks::default();
+        let (mut known, mut distinct) = (HashMap::new(), Vec::new());
+        for (append, request) in appends.iter().zip(1..) {
+            if append.events.len() > bounds::EVENTS {
+                return Err(Error::TooManyEvents(append.events.len()));
+            }
+            let clauses = append.condition.map(|condition| clauses(condition.query)).unwrap_or_default();
+            let id = append.idempotency.map(|_| append.provenance.command_id.as_str());
+            locks.add(&clauses, append.events, id);
+            let seen = match append.condition {
+                None => Vec::new(),
+                Some(Condition { token, .. }) => {
+                    let seen =
+                        token.of_query(fingerprint(&clauses), clauses.len()).ok_or(Error::ForeignToken)?;
+                    let snapshot = token.snapshot().map(str::to_owned);
+                    clauses
+                        .into_iter()
+                        .zip(seen)
+                        .map(|(clause, seen)| (clause, seen, snapshot.clone()))
+                        .collect()
+                }
+            };
+            let numbers: Vec<usize> = seen
+                .into_iter()
+                .map(|clause: SeenClause| {
+                    *known.entry(clause.clone()).or_insert_with(|| {
+                        distinct.push(clause);
+                        distinct.len()
+                    })
+                })
+                .collect();
+            batch.clauses.push(number_literal(&numbers));
+            batch.add(append, request);
+        }
+        if locks.len() > bounds::LOCK_KEYS {
+            return Err(Error::TooManyLocks(locks.len()));
+        }
+        (batch.lock_keys, batch.lock_exclusive) = locks.lists();
+        batch.lists = ClauseLists::of(distinct.iter().map(|(clause, ..)| clause));
+        batch.after = distinct.iter().map(|(_, seen, _)| seen.after).collect();
+        batch.seen = distinct.iter().map(|(_, seen, _)| number_literal(&seen.staged)).collect();
+        batch.snapshots = distinct.into_iter().map(|(_, _, snapshot)| snapshot).collect();
+        Ok(batch)
+    }
+
+    fn add(&mut self, append: &Append<'_>, request: i32) {
+        let bases: Vec<usize> = append.builds_on.iter().map(|base| base + 1).collect();
+        self.builds_on.push(number_literal(&bases));
+        self.command_ids.push(append.provenance.command_id.clone());
+        self.correlation_ids.push(append.provenance.correlation_id.clone());
+        self.causation_ids.push(append.provenance.causation_id.clone());
+        self.version_ids.push(append.provenance.version_id);
+        self.fingerprints.push(append.idempotency.map(|id| id.fingerprint.to_vec()));
+        self.answers.push(append.idempotency.map(|id| id.answer.clone()));
+        for event in append.events {
+            self.event_requests.push(request);
+            self.event_types.push(event.event_type().to_string());
+            self.event_tags.push(array_literal(event.tags().iter().map(Tag::as_str)));
+            self.event_keys.push(number_literal(&event_keys(event)));
+            self.event_data.push(event.data().as_str().to_owned());
+            self.event_metadata.push(event.metadata().map(|metadata| metadata.as_str().to_owned()));
+        }
+    }
 }

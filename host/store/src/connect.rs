@@ -13,7 +13,10 @@ use sqlx::{
 };
 use tokio::sync::watch;
 
-use crate::{Error, Settings, error::classify};
+use crate::{
+    Error, Settings,
+    error::{classify, classify_write},
+};
 
 /// The name of the schema that holds a store: lower-case letters, digits and `_`, at most 50 bytes, a letter
 /// first. (Its name is part of a notification channel's, and never needs quotes.)
@@ -202,6 +205,17 @@ impl Store {
 
     pub(crate) fn know_settings(&self, settings: Settings) {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Some(settings);
+    }
+
+    /// Runs a statement that writes and must not be repeated blindly: see [`classify_write`].
+    pub(crate) async fn bounded_write<T>(
+        &self,
+        work: impl Future<Output = Result<T, sqlx::Error>>,
+    ) -> Result<T, Error> {
+        match tokio::time::timeout(self.timeout(), work).await {
+            Ok(result) => result.map_err(classify_write),
+            Err(_) => Err(Error::OutcomeUnknown("the database did not answer in time".into())),
+        }
     }
 
     /// Runs a statement that reads, or that may be repeated, and says what its failure means. A server that has stopped

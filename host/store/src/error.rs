@@ -42,6 +42,12 @@ pub enum Error {
          events do not become visible in the order of their positions; use the cursor that came with the event"
     )]
     PositionIsNoCursor(u64),
+    /// A position was used as a read token where it is none.
+    #[error(
+        "position {0} is no read token: the log has not come so far, or this part of it was written under the strategy \
+         `boundary`, in which events do not become visible in the order of their positions; use the token of a read"
+    )]
+    PositionIsNoToken(u64),
     /// More than [`bounds::EVENTS`] events in one append.
     #[error("{0} events in one append, {max} is the most", max = bounds::EVENTS)]
     TooManyEvents(usize),

@@ -141,6 +141,7 @@ pub struct NewEvent {
     event_type: EventType,
     tags: Vec<Tag>,
     data: Json,
+    metadata: Option<Json>,
 }
 
 impl NewEvent {
@@ -153,7 +154,13 @@ impl NewEvent {
         if tags.len() > bounds::TAGS {
             return Err(tags.len());
         }
-        Ok(Self { event_type, tags, data })
+        Ok(Self { event_type, tags, data, metadata: None })
+    }
+
+    /// The same event with something that its writer says of it besides.
+    pub fn with_metadata(mut self, metadata: Option<Json>) -> Self {
+        self.metadata = metadata;
+        self
     }
 
     /// Its type.
@@ -169,6 +176,11 @@ impl NewEvent {
     /// Its data.
     pub fn data(&self) -> &Json {
         &self.data
+    }
+
+    /// Its metadata.
+    pub fn metadata(&self) -> Option<&Json> {
+        self.metadata.as_ref()
     }
 }
 

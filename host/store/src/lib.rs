@@ -27,6 +27,7 @@ mod log;
 mod strategy;
 mod watch;
 
+mod import;
 mod registry;
 
 mod connect;
@@ -39,14 +40,15 @@ pub use cursor::{Cursor, InvalidCursor};
 pub use error::Error;
 pub use event::{EventType, InvalidData, InvalidName, Json, NewEvent, Tag};
 pub use flusher::Flusher;
+pub use import::{ImportError, ImportedEvent};
 pub use log::{Filter, LoggedEvent, Page};
 pub use migrate::{MigrateError, check_migrated, migrate};
 pub use outcomes::{Idempotency, KeptOutcome};
 pub use query::{InvalidQuery, Query, QueryItem, Unscoped};
-pub use read::{DecisionRead, SequencedEvent};
+pub use read::{DecisionRead, Origin, ReadOptions, Reading, SequencedEvent};
 pub use registry::{ActiveVersion, Deployed, HandlerVersion};
 pub use strategy::{Settings, Strategy};
-pub use token::ReadToken;
+pub use token::{InvalidToken, ReadToken};
 pub use watch::HeadWatch;
 
 /// What one append, boundary or event may hold at the most. Each has an error of its own.
@@ -59,12 +61,14 @@ pub mod bounds {
     pub const TYPES: usize = 32;
     /// Query items of one boundary.
     pub const ITEMS: usize = 64;
-    /// Bytes of one event's data.
+    /// Bytes of one event's data, and of its metadata.
     pub const DATA_BYTES: usize = 1024 * 1024;
     /// Levels of nesting in one event's data.
     pub const DATA_DEPTH: usize = 127;
     /// Events of one append.
     pub const EVENTS: usize = 500;
+    /// Events of one import.
+    pub const IMPORTED_EVENTS: usize = 10_000;
     /// Lock keys of one append. The slots for locks are shared by the whole server: by default 64 for each
     /// allowed connection.
     pub const LOCK_KEYS: usize = 1024;

@@ -2,7 +2,10 @@
 
 use time::OffsetDateTime;
 
-use crate::{Cursor, Error, EventType, Json, Store, Strategy, Tag, lock_key::lock_key};
+use crate::{
+    Cursor, Error, EventType, Json, Origin, Store, Strategy, Tag,
+    lock_key::{keys, number_literal},
+};
 
 /// Which events to read: those with any of the types and all of the tags. Empty lists leave nothing out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,14 +31,10 @@ pub struct LoggedEvent {
     pub data: Json,
     /// When it was recorded, by the database's clock.
     pub recorded_at: OffsetDateTime,
-    /// The command that it answers.
-    pub command_id: String,
-    /// The conversation that the command belongs to: its own id, if it began one.
-    pub correlation_id: String,
-    /// What caused the command, if anything.
-    pub causation_id: Option<String>,
-    /// The handler that decided, and its version's digest.
-    pub handler: Option<(String, Vec<u8>)>,
+    /// What its writer said of it besides.
+    pub metadata: Option<Json>,
+    /// Where it comes from.
+    pub origin: Origin,
 }
 
 /// A piece of the log.
@@ -89,15 +88,16 @@ impl Store {
             return Ok(Page { events: Vec::new(), next, caught_up: epoch.until.is_none() });
         }
         let types = if filter.event_types.is_empty() { &known.types } else { &filter.event_types };
-        let keys: Vec<i64> = match filter.tags.first() {
-            Some(tag) => types.iter().map(|event_type| lock_key(event_type, tag)).collect(),
-            None => Vec::new(),
+        let keys: Vec<String> = if filter.tags.is_empty() {
+            Vec::new()
+        } else {
+            types.iter().map(|event_type| number_literal(&keys(event_type, &filter.tags))).collect()
         };
         let (types, tags) = filter.texts();
         let rows = self.bounded(sqlx::query_as!(
                 Row,
                 r#"SELECT looked_to, looked_to_xid, position, xid, type AS event_type, event_tags, data::text AS data,
-                          recorded_at, command_id, correlation_id, causation_id, handler, digest
+                          metadata::text AS metadata, recorded_at, command_id, correlation_id, causation_id, handler, digest
                      FROM log_page($1, $2, $3, $4, $5, $6)"#,
                 after,
                 until,
@@ -130,7 +130,7 @@ impl Store {
         let rows = self.bounded(sqlx::query_as!(
                 Row,
                 r#"SELECT looked_to, looked_to_xid, position, xid, type AS event_type, event_tags, data::text AS data,
-                          recorded_at, command_id, correlation_id, causation_id, handler, digest
+                          metadata::text AS metadata, recorded_at, command_id, correlation_id, causation_id, handler, digest
                      FROM log_page_by_xid($1, $2, $3, $4, $5, $6, $7)"#,
                 xid,
                 position,
@@ -266,10 +266,13 @@ impl Page {
                 tags: row.event_tags.unwrap_or_default().into_iter().map(Tag::trusted).collect(),
                 data: Json::trusted(row.data.unwrap_or_default()),
                 recorded_at: row.recorded_at.unwrap_or(OffsetDateTime::UNIX_EPOCH),
-                command_id: row.command_id.unwrap_or_default(),
-                correlation_id: row.correlation_id.unwrap_or_default(),
-                causation_id: row.causation_id,
-                handler: row.handler.zip(row.digest),
+                metadata: row.metadata.map(Json::trusted),
+                origin: Origin {
+                    command_id: row.command_id.unwrap_or_default(),
+                    correlation_id: row.correlation_id.unwrap_or_default(),
+                    causation_id: row.causation_id,
+                    handler: row.handler.zip(row.digest),
+                },
             });
         }
     }
@@ -313,6 +316,7 @@ struct Row {
     event_type: Option<String>,
     event_tags: Option<Vec<String>>,
     data: Option<String>,
+    metadata: Option<String>,
     recorded_at: Option<OffsetDateTime>,
     command_id: Option<String>,
     correlation_id: Option<String>,

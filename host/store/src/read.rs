@@ -2,7 +2,16 @@
 
 use time::OffsetDateTime;
 
-use crate::{Error, EventType, Json, Query, ReadToken, Store, Tag, lock_key::Clauses};
+use crate::{
+    Error, EventType, Json, Query, ReadToken, Store, Tag,
+    lock_key::{ClauseLists, clauses, fingerprint},
+    token::Seen,
+};
+
+/// Rows looked at for each clause by the statement that makes the token. Most boundaries have fewer events.
+const FIRST_ROWS: i32 = 1000;
+/// Rows looked at for each clause by a statement that goes on from there.
+const PAGE_ROWS: i32 = 10_000;
 
 /// An event as a decision sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +26,23 @@ pub struct SequencedEvent {
     pub tags: Vec<Tag>,
     /// Its data.
     pub data: Json,
+    /// What its writer said of it besides.
+    pub metadata: Option<Json>,
+    /// Where it comes from; told only if [`ReadOptions::with_origin`] asks for it.
+    pub origin: Option<Origin>,
+}
+
+/// Where an event comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The command, or append, that it answers.
+    pub command_id: String,
+    /// The conversation that the command belongs to: its own id, if it began one.
+    pub correlation_id: String,
+    /// What caused the command, if anything.
+    pub causation_id: Option<String>,
+    /// The handler that decided, and its version's digest.
+    pub handler: Option<(String, Vec<u8>)>,
 }
 
 /// All events that match a query, in one snapshot.
@@ -28,41 +54,244 @@ pub struct DecisionRead {
     pub token: ReadToken,
 }
 
+/// Which of the events that match are wanted. The token stands for all of them, whichever are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// Only those behind this position. Staged events are behind every position.
+    pub after: u64,
+    /// Only those before this position, if there is one: none that is staged.
+    pub before: Option<u64>,
+    /// Newest first.
+    pub backwards: bool,
+    /// Tell where each event comes from.
+    pub with_origin: bool,
+}
+
+impl Default for ReadOptions {
+    /// All of them, oldest first, as a decision needs them.
+    fn default() -> Self {
+        Self { after: 0, before: None, backwards: false, with_origin: false }
+    }
+}
+
+/// A read under way: page by page, and yet one snapshot, which nobody holds open meanwhile. The first statement has
+/// settled what belongs to it: the staged events are at hand, and those that are numbered do not change any more.
+#[derive(Debug)]
+pub struct Reading {
+    store: Store,
+    lists: ClauseLists,
+    until: Vec<i64>,
+    options: ReadOptions,
+    token: ReadToken,
+    head: u64,
+    /// What the next page looks at; none, if no more are to be read.
+    rest: Option<(i64, i64)>,
+    first: Vec<SequencedEvent>,
+    staged: Vec<SequencedEvent>,
+}
+
+impl Reading {
+    /// For the condition of an append that follows from this read.
+    pub fn token(&self) -> &ReadToken {
+        &self.token
+    }
+
+    /// The highest position at the time.
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// Whether the last page has been read.
+    pub fn is_done(&self) -> bool {
+        self.rest.is_none() && self.first.is_empty() && self.staged.is_empty()
+    }
+
+    /// The next events; none at the end. A page is bounded by its bytes and may be empty.
+    ///
+    /// # Errors
+    /// Whatever the database says. The page can be asked for again.
+    pub async fn next(&mut self) -> Result<Option<Vec<SequencedEvent>>, Error> {
+        if self.options.backwards && !self.staged.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.staged)));
+        }
+        if self.is_done() {
+            return Ok(None);
+        }
+        let mut events = match self.rest {
+            Some((after, before)) => self.page(after, before).await?,
+            None => std::mem::take(&mut self.first),
+        };
+        if self.rest.is_none() {
+            events.append(&mut self.staged);
+        }
+        Ok(Some(events))
+    }
+
+    async fn page(&mut self, after: i64, before: i64) -> Result<Vec<SequencedEvent>, Error> {
+        let rows = sqlx::query_as!(
+            Row,
+            r#"SELECT looked_to, position, type AS event_type, event_tags, data::text AS data,
+                      metadata::text AS metadata, recorded_at, command_id, correlation_id, causation_id, handler, digest
+                 FROM read_page($1, $2, $3, $4, $5, $6, $7, $8, $9)"#,
+            &self.lists.keys,
+            &self.lists.types as &[Option<String>],
+            &self.lists.tags,
+            &self.until,
+            self.token.snapshot.as_deref(),
+            after,
+            before,
+            self.options.backwards,
+            PAGE_ROWS
+        )
+        .fetch_all(self.store.readers());
+        let mut rows = self.store.bounded(rows).await?.into_iter();
+        let looked_to = rows.next().and_then(|row| row.looked_to);
+        self.rest = looked_to.map(|to| if self.options.backwards { (after, to) } else { (to, before) });
+        Ok(rows.map(SequencedEvent::from).collect())
+    }
+}
+
 impl Store {
-    /// Reads the events that match `query`: one statement, one snapshot over staging and events.
+    /// Reads the events that match `query`, all of them: for a boundary of no great length.
     ///
     /// # Errors
     /// [`Error::Unavailable`] and its like; a read that failed can be repeated.
     pub async fn read(&self, query: &Query) -> Result<DecisionRead, Error> {
-        let clauses = Clauses::of(query);
-        let rows = self
-            .bounded(sqlx::query!(
-                    r#"SELECT clause_after, snapshot, position, staged_id, type AS event_type, tags, data::text AS data, recorded_at
-                         FROM decision_read($1, $2, $3)"#,
-                    &clauses.keys as &[Option<i64>],
-                    &clauses.types as &[Option<String>],
-                    &clauses.tags
-                )
-                .fetch_all(self.pool()))
-            .await?;
-
-        let mut read = DecisionRead { events: Vec::with_capacity(rows.len()), token: ReadToken::default() };
-        for row in rows {
-            if let Some(clause_after) = row.clause_after {
-                read.token = ReadToken::new(clause_after, row.snapshot);
-                continue;
-            }
-            if row.position.is_none() {
-                read.token.staged.extend(row.staged_id);
-            }
-            read.events.push(SequencedEvent {
-                position: row.position.map(i64::cast_unsigned),
-                recorded_at: row.recorded_at.unwrap_or(OffsetDateTime::UNIX_EPOCH),
-                event_type: EventType::trusted(row.event_type.unwrap_or_default()),
-                tags: row.tags.unwrap_or_default().into_iter().map(Tag::trusted).collect(),
-                data: Json::trusted(row.data.unwrap_or_default()),
-            });
+        let mut reading = self.begin_read(query, ReadOptions::default()).await?;
+        let mut events = Vec::new();
+        while let Some(mut page) = reading.next().await? {
+            events.append(&mut page);
         }
-        Ok(read)
+        Ok(DecisionRead { events, token: reading.token })
+    }
+
+    /// Begins to read the events that match `query`: one statement, one snapshot over staging and events, and for most
+    /// boundaries no other.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] and its like; a read that failed can be repeated.
+    pub async fn begin_read(&self, query: &Query, options: ReadOptions) -> Result<Reading, Error> {
+        let clauses = clauses(query);
+        let lists = ClauseLists::of(&clauses);
+        let (nothing, none) = (vec![0; clauses.len()], vec!["{}".to_owned(); clauses.len()]);
+        // A decision wants the beginning at once; whoever wants another part gets it in pages.
+        let from_start =
+            options == ReadOptions { with_origin: options.with_origin, ..ReadOptions::default() };
+        let first_rows = if from_start { FIRST_ROWS } else { 0 };
+        let rows = sqlx::query!(
+            r#"SELECT clause_after, clause_whole, snapshot, head, position, staged_id, clauses, type AS event_type,
+                      event_tags, data::text AS data, metadata::text AS metadata, recorded_at,
+                      command_id, correlation_id, causation_id, handler, digest
+                 FROM decision_read($1, $2, $3, $4, $5, $6, $7)"#,
+            &lists.keys,
+            &lists.types as &[Option<String>],
+            &lists.tags,
+            &nothing,
+            &none,
+            first_rows,
+            options.with_origin
+        )
+        .fetch_all(self.pool());
+        let mut rows = self.bounded(rows).await?.into_iter();
+        let header =
+            rows.next().ok_or_else(|| Error::Unexpected("decision_read() gave no token".to_owned()))?;
+
+        let until = header.clause_after.unwrap_or_default();
+        let mut seen: Vec<_> = until.iter().map(|after| Seen { after: *after, staged: Vec::new() }).collect();
+        let (mut first, mut staged) = (Vec::new(), Vec::new());
+        for row in rows {
+            let is_staged = row.position.is_none();
+            if let (true, Some(id)) = (is_staged, row.staged_id) {
+                for clause in row.clauses.unwrap_or_default() {
+                    let clause = usize::try_from(clause - 1).ok().and_then(|clause| seen.get_mut(clause));
+                    clause
+                        .ok_or_else(|| Error::Unexpected("decision_read() named no clause".to_owned()))?
+                        .staged
+                        .push(id);
+                }
+            }
+            let event = SequencedEvent::from(Row {
+                looked_to: None,
+                position: row.position,
+                event_type: row.event_type,
+                event_tags: row.event_tags,
+                data: row.data,
+                metadata: row.metadata,
+                recorded_at: row.recorded_at,
+                command_id: row.command_id,
+                correlation_id: row.correlation_id,
+                causation_id: row.causation_id,
+                handler: row.handler,
+                digest: row.digest,
+            });
+            if is_staged { staged.push(event) } else { first.push(event) }
+        }
+
+        let whole = header.clause_whole.unwrap_or_default().into_iter().all(|whole| whole);
+        if !whole {
+            // Read from the beginning in pages, so that all clauses together are in order.
+            first.clear();
+        }
+        if options.backwards {
+            staged.reverse();
+        }
+        if options.before.is_some() {
+            staged.clear();
+        }
+        let bound = |position: u64| i64::try_from(position).unwrap_or(i64::MAX);
+        let range = (bound(options.after), options.before.map_or(i64::MAX, bound));
+        Ok(Reading {
+            store: self.clone(),
+            lists,
+            until,
+            options,
+            token: ReadToken {
+                query: Some(fingerprint(&clauses)),
+                seen,
+                position: None,
+                snapshot: header.snapshot,
+            },
+            head: header.head.unwrap_or_default().cast_unsigned(),
+            rest: (!whole).then_some(range),
+            first,
+            staged,
+        })
+    }
+}
+
+/// A row of the functions that read.
+struct Row {
+    looked_to: Option<i64>,
+    position: Option<i64>,
+    event_type: Option<String>,
+    event_tags: Option<Vec<String>>,
+    data: Option<String>,
+    metadata: Option<String>,
+    recorded_at: Option<OffsetDateTime>,
+    command_id: Option<String>,
+    correlation_id: Option<String>,
+    causation_id: Option<String>,
+    handler: Option<String>,
+    digest: Option<Vec<u8>>,
+}
+
+impl From<Row> for SequencedEvent {
+    fn from(row: Row) -> Self {
+        let handler = row.handler.zip(row.digest);
+        let origin = row.command_id.map(|command_id| Origin {
+            correlation_id: row.correlation_id.unwrap_or_else(|| command_id.clone()),
+            command_id,
+            causation_id: row.causation_id,
+            handler,
+        });
+        Self {
+            position: row.position.map(i64::cast_unsigned),
+            recorded_at: row.recorded_at.unwrap_or(OffsetDateTime::UNIX_EPOCH),
+            event_type: EventType::trusted(row.event_type.unwrap_or_default()),
+            tags: row.event_tags.unwrap_or_default().into_iter().map(Tag::trusted).collect(),
+            data: Json::trusted(row.data.unwrap_or_default()),
+            metadata: row.metadata.map(Json::trusted),
+            origin,
+        }
     }
 }

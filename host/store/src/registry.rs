@@ -94,8 +94,11 @@ impl Store {
     /// # Errors
     /// Whatever the database says, also if there is no such version.
     pub async fn component(&self, id: i32) -> Result<Vec<u8>, Error> {
-        let read = sqlx::query_scalar!("SELECT component FROM handler_versions WHERE id = $1", id)
-            .fetch_one(self.control());
+        let read = sqlx::query_scalar!(
+            r#"SELECT component AS "component!" FROM handler_versions WHERE id = $1"#,
+            id
+        )
+        .fetch_one(self.control());
         self.bounded(read).await
     }
 }

@@ -87,12 +87,27 @@ impl Store {
     /// # Errors
     /// Whatever the database says.
     pub async fn refresh_settings(&self) -> Result<Settings, Error> {
-        let read = sqlx::query!("SELECT strategy, unscoped_conditions FROM store").fetch_one(self.control());
+        let read =
+            sqlx::query!(r#"SELECT strategy, unscoped_conditions, has_moved() AS "has_moved!" FROM store"#)
+                .fetch_one(self.control());
         let row = self.bounded(read).await?;
+        if row.has_moved {
+            self.adopt_cluster().await?;
+        }
         let strategy = row.strategy.parse().map_err(Error::Unexpected)?;
         let settings = Settings { strategy, unscoped_conditions: row.unscoped_conditions };
         self.know_settings(settings);
         Ok(settings)
+    }
+
+    /// Takes a store into use that was restored from a dump into another cluster than the one it was in. It does no harm to
+    /// do it twice.
+    pub(crate) async fn adopt_cluster(&self) -> Result<(), Error> {
+        let adopt = sqlx::query_scalar!(r#"SELECT adopt_cluster() AS "adopted!""#).fetch_one(self.control());
+        if self.bounded(adopt).await? {
+            tracing::info!("the store has come to another cluster: a new epoch begins here");
+        }
+        Ok(())
     }
 
     /// Changes the strategy, online, and returns whether it was another. Appends that come meanwhile wait for as long as

@@ -1,5 +1,7 @@
 //! The read token: what a decision read saw.
 
+use std::{fmt, str::FromStr};
+
 /// What a decision read saw, as far as a later append must know it. Opaque to everyone but the store.
 ///
 /// It holds, for each clause of the query, a position up to which everything was seen, and the staged ids of the
@@ -10,49 +12,179 @@
 /// It serves only conditions whose query is the one that was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadToken {
-    pub(crate) after: After,
-    /// Staged ids of matching events.
-    pub(crate) staged: Vec<i64>,
-    /// A `pg_snapshot`.
+    /// The query that was read; none for a token that serves any.
+    pub(crate) query: Option<u64>,
+    /// For each clause of the query, in their order; empty for a token that serves any query.
+    pub(crate) seen: Vec<Seen>,
+    /// Set in a token that serves any query: that everything up to this position was seen.
+    pub(crate) position: Option<i64>,
+    /// An epoch and a `pg_snapshot`.
     pub(crate) snapshot: Option<String>,
 }
 
-/// Up to where a read saw everything.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum After {
-    /// One position for all clauses.
-    Position(i64),
-    /// One for each clause, in their order.
-    Clauses(Vec<i64>),
-}
-
-impl Default for After {
-    fn default() -> Self {
-        Self::Position(0)
-    }
+/// What was seen of a clause.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Seen {
+    /// Everything up to this position.
+    pub(crate) after: i64,
+    /// Staged ids of matching events, ascending.
+    pub(crate) staged: Vec<i64>,
 }
 
 impl ReadToken {
-    /// The token of a read that saw nothing: any event that matches is new.
+    /// The token of a read that saw nothing, for any query: any event that matches is new.
     pub fn nothing_seen() -> Self {
         Self::default()
     }
 
-    pub(crate) fn new(clauses: Vec<i64>, snapshot: Option<String>) -> Self {
-        let after = match clauses.first() {
-            None => After::default(),
-            Some(first) if clauses.iter().all(|position| position == first) => After::Position(*first),
-            Some(_) => After::Clauses(clauses),
-        };
-        Self { after, staged: Vec::new(), snapshot }
+    /// The claim to have seen everything up to a position, for any query. An append accepts it only where positions become
+    /// visible in their own order; every staged event is new to it.
+    pub fn at(position: u64) -> Self {
+        let position = i64::try_from(position).unwrap_or(i64::MAX);
+        Self { position: (position > 0).then_some(position), ..Self::default() }
     }
 
-    /// The positions for a query of so many clauses; none if the token is another query's.
-    pub(crate) fn positions(&self, clauses: usize) -> Option<Vec<i64>> {
-        match &self.after {
-            After::Position(position) => Some(vec![*position; clauses]),
-            After::Clauses(positions) if positions.len() == clauses => Some(positions.clone()),
-            After::Clauses(_) => None,
+    /// What was seen of a query of so many clauses; none if the token is another query's.
+    pub(crate) fn of_query(&self, query: u64, clauses: usize) -> Option<Vec<Seen>> {
+        match self.query {
+            None => {
+                let seen = Seen { after: self.position.unwrap_or(0), staged: Vec::new() };
+                Some(vec![seen; clauses])
+            }
+            Some(mine) if mine == query && self.seen.len() == clauses => Some(self.seen.clone()),
+            Some(_) => None,
+        }
+    }
+
+    /// What the check has to know besides: see `append()` in migrations/.
+    pub(crate) fn snapshot(&self) -> Option<&str> {
+        if self.position.is_some() { Some("position") } else { self.snapshot.as_deref() }
+    }
+}
+
+impl fmt::Display for ReadToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (query, snapshot) = (self.query.unwrap_or_default(), self.snapshot.as_deref().unwrap_or("-"));
+        write!(f, "r1.{query:016x}.{snapshot}.")?;
+        for (at, seen) in self.seen.iter().enumerate() {
+            let separator = if at == 0 { "" } else { "_" };
+            write!(f, "{separator}{}", seen.after)?;
+            for id in &seen.staged {
+                write!(f, "+{id}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The text is no read token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it is no read token that this version of Weir has given out")]
+pub struct InvalidToken;
+
+impl FromStr for ReadToken {
+    type Err = InvalidToken;
+
+    fn from_str(text: &str) -> Result<Self, InvalidToken> {
+        let rest = text.strip_prefix("r1.").ok_or(InvalidToken)?;
+        let mut parts = rest.split('.');
+        let (Some(query), Some(snapshot), Some(clauses), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(InvalidToken);
+        };
+        let query = u64::from_str_radix(query, 16).map_err(|_| InvalidToken)?;
+        let snapshot = match snapshot {
+            "-" => None,
+            text => Some(checked_snapshot(text)?.to_owned()),
+        };
+        let seen = if clauses.is_empty() {
+            Vec::new()
+        } else {
+            clauses.split('_').map(seen).collect::<Result<_, _>>()?
+        };
+        Ok(Self { query: Some(query), seen, position: None, snapshot })
+    }
+}
+
+fn number(text: &str) -> Result<i64, InvalidToken> {
+    // Digits alone: no sign.
+    if text.bytes().all(|b| b.is_ascii_digit()) {
+        text.parse().map_err(|_| InvalidToken)
+    } else {
+        Err(InvalidToken)
+    }
+}
+
+fn seen(text: &str) -> Result<Seen, InvalidToken> {
+    let mut numbers = text.split('+').map(number);
+    let after = numbers.next().ok_or(InvalidToken)??;
+    Ok(Seen { after, staged: numbers.collect::<Result<_, _>>()? })
+}
+
+/// An epoch and a snapshot, `3/100:105:101,103`, so that no other text reaches the database as one.
+fn checked_snapshot(text: &str) -> Result<&str, InvalidToken> {
+    let (epoch, snapshot) = text.split_once('/').ok_or(InvalidToken)?;
+    number(epoch)?;
+    let mut parts = snapshot.split(':');
+    let (Some(min), Some(max), Some(running), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(InvalidToken);
+    };
+    let (min, max) = (number(min)?, number(max)?);
+    let mut last = min - 1;
+    for xid in running.split(',').filter(|_| !running.is_empty()) {
+        let xid = number(xid)?;
+        if xid <= last || xid >= max {
+            return Err(InvalidToken);
+        }
+        last = xid;
+    }
+    if min < 1 || min > max { Err(InvalidToken) } else { Ok(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_comes_back_from_its_text() {
+        let seen = |after, staged: &[i64]| Seen { after, staged: staged.to_vec() };
+        for (clauses, snapshot) in [
+            (vec![], None),
+            (vec![seen(0, &[])], None),
+            (vec![seen(120, &[3, 4]), seen(7, &[])], Some("2/100:105:101,103")),
+        ] {
+            let token = ReadToken {
+                query: Some(0xfeed),
+                seen: clauses,
+                position: None,
+                snapshot: snapshot.map(str::to_owned),
+            };
+            assert_eq!(token.to_string().parse(), Ok(token));
+        }
+    }
+
+    #[test]
+    fn what_is_no_token_is_refused_before_it_gets_to_the_database() {
+        for text in [
+            "",
+            "12",
+            "r1",
+            "r1..-.1",
+            "r1.xyz.-.1",
+            "r1.1.-.-1",
+            "r1.1.-.1+",
+            "r1.1.-.1.2",
+            "r1.1.-.99999999999999999999",
+            "r1.1.100:105:.1",
+            "r1.1.1/105:100:.1",
+            "r1.1.1/100:105:107.1",
+            "r1.1.1/100:105:103,101.1",
+            "r1.1.'; DROP.1",
+        ] {
+            assert_eq!(text.parse::<ReadToken>(), Err(InvalidToken), "{text}");
         }
     }
 }

@@ -38,8 +38,9 @@ pub(crate) struct EventsArgs {
 }
 
 #[derive(Deserialize)]
-struct Event {
-    position: u64,
+pub(super) struct Event {
+    /// None for an event that is accepted and not numbered yet.
+    position: Option<u64>,
     /// Only where a position is no place to go on from.
     cursor: Option<String>,
     #[serde(rename = "type")]
@@ -104,20 +105,24 @@ fn read(args: &EventsArgs, place: &mut Place) -> Result<(), Ended> {
         let event: Event =
             serde_json::from_str(&line).context("can't understand the answer").map_err(Ended::Refused)?;
         print(args, &event, &line).map_err(|_| Ended::ByReader)?;
-        place.after = event.cursor.unwrap_or_else(|| event.position.to_string());
+        place.after = event.cursor.unwrap_or_else(|| event.position.unwrap_or_default().to_string());
         place.left = place.left.map(|left| left.saturating_sub(1));
     }
     Ok(())
 }
 
+impl Event {
+    /// Prints it for people.
+    pub(super) fn print(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let Self { position, event_type, tags, data, recorded_at, .. } = self;
+        let position = position.map_or_else(|| "–".to_owned(), |position| position.to_string());
+        let time = recorded_at.get(..19).unwrap_or(recorded_at);
+        writeln!(out, "{position:>7}  {time}  {event_type} [{}] {data}", tags.join(", "))
+    }
+}
+
 fn print(args: &EventsArgs, event: &Event, line: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{line}")?;
-    } else {
-        let Event { position, event_type, tags, data, recorded_at, .. } = event;
-        let time = recorded_at.get(..19).unwrap_or(recorded_at);
-        writeln!(out, "{position:>7}  {time}  {event_type} [{}] {data}", tags.join(", "))?;
-    }
+    if args.json { writeln!(out, "{line}") } else { event.print(&mut out) }?;
     out.flush()
 }

@@ -1,13 +1,16 @@
 //! `weir send`.
 
-use std::{io::Read, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::remote::{ANSWER_BYTES, RemoteArgs, agent, encoded};
+use super::{
+    remote::{ANSWER_BYTES, RemoteArgs, agent, encoded},
+    text::text,
+};
 
 #[derive(Args)]
 #[command(
@@ -41,15 +44,7 @@ struct Event {
 }
 
 pub(crate) fn run(args: &SendArgs) -> anyhow::Result<ExitCode> {
-    let data = match args.data.strip_prefix('@') {
-        Some(path) => std::fs::read_to_string(path).with_context(|| format!("can't read {path}"))?,
-        None if args.data == "-" => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("can't read the standard input")?;
-            text
-        }
-        None => args.data.clone(),
-    };
+    let data = text(&args.data)?;
     if let Err(error) = serde_json::from_str::<&RawValue>(&data) {
         bail!("the command's data is not JSON: {error}; it was: {data}");
     }

@@ -37,10 +37,10 @@ pub(super) async fn submit(
     })?;
     let request = Request {
         name,
-        id: id(&headers, "weir-command-id")?,
+        id: super::id(&headers, "weir-command-id")?,
         data: data(body::whole(body, super::BODY_BYTES).await?)?,
-        correlation_id: id(&headers, "weir-correlation-id")?,
-        causation_id: id(&headers, "weir-causation-id")?,
+        correlation_id: super::id(&headers, "weir-correlation-id")?,
+        causation_id: super::id(&headers, "weir-causation-id")?,
     };
     let name = request.name.clone();
     let began = std::time::Instant::now();
@@ -90,17 +90,4 @@ fn data(body: Vec<u8>) -> Result<weir_store::Json, Problem> {
     }
     let text = String::from_utf8(body).map_err(|error| bad(format!("it is not UTF-8: {error}")))?;
     weir_store::Json::try_from(text).map_err(|error| bad(error.to_string()))
-}
-
-/// An id that the caller may give: visible ASCII, at most 200 bytes.
-fn id(headers: &HeaderMap, name: &'static str) -> Result<Option<String>, Problem> {
-    let Some(value) = headers.get(name) else { return Ok(None) };
-    match value.to_str() {
-        Ok(id) if !id.is_empty() && id.len() <= 200 => Ok(Some(id.to_owned())),
-        _ => Err(Problem::bad_request(
-            "malformed-id",
-            "A header can't be understood",
-            format!("{name} must be 1 to 200 bytes of visible ASCII"),
-        )),
-    }
 }

@@ -19,13 +19,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::stream;
-use serde::Serialize;
-use serde_json::value::RawValue;
-use time::format_description::well_known::Rfc3339;
 use tokio::time::Instant;
 use weir_store::{Cursor, Filter, LoggedEvent};
 
-use super::problem::Problem;
+use super::{line, problem::Problem};
 use crate::host::Host;
 
 /// Events of one page: what a stream holds in memory.
@@ -159,52 +156,13 @@ impl Follower {
     }
 
     fn line(&self, event: &LoggedEvent) -> Result<String, serde_json::Error> {
-        // Data is kept byte for byte and may have line breaks, which would end the line here and could pass off the
-        // rest as an event of its own. In JSON they stand between tokens only, where a space means the same.
-        let json = serde_json::to_string(&Line::of(event)?)?.replace(['\n', '\r'], " ");
+        let json = line::logged(event)?;
         let mut line = String::with_capacity(json.len() + 64);
         let written = match self.format {
             Format::Ndjson => writeln!(line, "{json}"),
             Format::ServerSent => writeln!(line, "id: {}\ndata: {json}\n", event.cursor),
         };
         written.map_err(|error| serde::ser::Error::custom(error.to_string())).map(|()| line)
-    }
-}
-
-#[derive(Serialize)]
-struct Line<'a> {
-    position: u64,
-    /// Only where a position is no place to go on from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cursor: Option<String>,
-    #[serde(rename = "type")]
-    event_type: &'a weir_store::EventType,
-    tags: &'a [weir_store::Tag],
-    data: &'a RawValue,
-    recorded_at: String,
-    command_id: &'a str,
-    correlation_id: &'a str,
-    causation_id: Option<&'a str>,
-    handler: Option<&'a str>,
-    version: Option<String>,
-}
-
-impl<'a> Line<'a> {
-    fn of(event: &'a LoggedEvent) -> Result<Self, serde_json::Error> {
-        let hex = |digest: &[u8]| digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self {
-            position: event.position,
-            cursor: (event.cursor != Cursor::at(event.position)).then(|| event.cursor.to_string()),
-            event_type: &event.event_type,
-            tags: &event.tags,
-            data: serde_json::from_str(event.data.as_str())?,
-            recorded_at: event.recorded_at.format(&Rfc3339).map_err(serde::ser::Error::custom)?,
-            command_id: &event.command_id,
-            correlation_id: &event.correlation_id,
-            causation_id: event.causation_id.as_deref(),
-            handler: event.handler.as_ref().map(|(name, _)| name.as_str()),
-            version: event.handler.as_ref().map(|(_, digest)| hex(digest)),
-        })
     }
 }
 

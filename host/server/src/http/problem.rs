@@ -52,8 +52,8 @@ impl Problem {
 
     pub(crate) fn no_such_route(path: &str) -> Self {
         let detail = format!(
-            "there is nothing at {path}; there are POST /v1/commands/{{name}}, GET /v1/events, GET and POST \
-             /v1/handlers, GET and PUT /v1/strategy, GET /healthz and /readyz"
+            "there is nothing at {path}; there are POST /v1/commands/{{name}}, GET /v1/events, POST /v1/read, \
+             /v1/append and /v1/import, GET and POST /v1/handlers, GET and PUT /v1/strategy, GET /healthz and /readyz"
         );
         Self::new(StatusCode::NOT_FOUND, "no-such-route", "No such route", detail)
     }
@@ -93,12 +93,12 @@ impl From<weir_store::Error> for Problem {
                 "The outcome is unknown",
                 detail,
             ),
-            Error::TooManyEvents(_) | Error::TooManyLocks(_) => Self::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "append-too-large",
-                "The append is too large",
-                detail,
-            ),
+            Error::TooManyEvents(_) | Error::TooManyLocks(_) => {
+                Self::bad_request("append-too-large", "The append is too large", detail)
+            }
+            Error::PositionIsNoToken(_) => {
+                Self::bad_request("position-is-no-token", "A position is no read token here", detail)
+            }
             Error::PositionIsNoCursor(_) => {
                 Self::bad_request("position-is-no-cursor", "A position is no cursor here", detail)
             }
@@ -142,6 +142,15 @@ impl From<Failure> for Problem {
             Failure::Conflict(attempts) => Self::new(StatusCode::CONFLICT, "conflict", "Conflict", detail)
                 .with("attempts", attempts)
                 .retry_after(1),
+            // What a caller of the store has asked for itself, here the handler has.
+            Failure::Store(weir_store::Error::TooManyEvents(_) | weir_store::Error::TooManyLocks(_)) => {
+                Self::new(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "append-too-large",
+                    "The append is too large",
+                    detail,
+                )
+            }
             Failure::Store(error) => error.into(),
         }
     }

@@ -3,7 +3,7 @@
 use sqlx::Connection;
 use weir_store::{Error, Outcome, Strategy, bounds};
 
-use crate::fixture::{Fixture, data, event, query, raw_append};
+use crate::fixture::{Fixture, data, event, query, raw_append, raw_status};
 
 every_strategy! {
     what_the_read_saw_staged_is_no_conflict_once_it_is_flushed,
@@ -102,13 +102,8 @@ async fn events_of_one_append_do_not_conflict_with_each_other(f: Fixture) {
 async fn a_connection_that_would_check_on_an_old_snapshot_is_refused(f: Fixture) {
     let mut connection = f.raw().await;
     let mut transaction = connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
-    let status: String = sqlx::query_scalar(
-        "SELECT append((SELECT strategy FROM store), '{1}', '{t}', '{}', '{}', '{}', '{}', '{}', NULL,
-                       '{A}', '{\"{x}\"}', '{\"{1}\"}', '{1}', 'c', NULL, NULL, NULL, NULL, NULL)",
-    )
-    .fetch_one(&mut *transaction)
-    .await
-    .unwrap();
+    let strategy = f.strategy().await;
+    let status = raw_status(&mut transaction, strategy).await;
     assert_eq!(status, "isolation");
     let flushed = sqlx::query("SELECT flush(1)").fetch_one(&mut *transaction).await;
     assert!(flushed.is_err());
@@ -120,8 +115,13 @@ async fn a_connection_that_would_check_on_an_old_snapshot_is_refused(f: Fixture)
 async fn too_much_at_once_is_refused_before_anything_is_written(f: Fixture) {
     let provenance = weir_store::Provenance::default();
     let refused = async |events: &[weir_store::NewEvent]| {
-        let append =
-            weir_store::Append { events, condition: None, provenance: &provenance, idempotency: None };
+        let append = weir_store::Append {
+            events,
+            condition: None,
+            provenance: &provenance,
+            idempotency: None,
+            builds_on: &[],
+        };
         f.store.append(append).await.unwrap_err()
     };
     let many = vec![event("A", &["x:1"], "1"); bounds::EVENTS + 1];

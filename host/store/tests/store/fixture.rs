@@ -139,35 +139,47 @@ pub(crate) async fn append(
 ) -> Outcome {
     let condition = condition.map(|(query, token)| Condition { query, token });
     let provenance = Provenance { command_id: "c".into(), ..Provenance::default() };
-    store.append(Append { events, condition, provenance: &provenance, idempotency: None }).await.unwrap()
+    store
+        .append(Append { events, condition, provenance: &provenance, idempotency: None, builds_on: &[] })
+        .await
+        .unwrap()
 }
 
 pub(crate) async fn flush(connection: &mut PgConnection) -> i32 {
     sqlx::query("SELECT flushed FROM flush(1000)").fetch_one(connection).await.unwrap().get(0)
 }
 
+/// Appends one event without a condition, whatever strategy the store has, by a statement of its own; `$1` its strategy, `$2`
+/// its keys, `$3` type, `$4` tags, `$5` data.
+const RAW_APPEND: &str = "SELECT (append($1, $2, array_fill(true, ARRAY[cardinality($2)]),
+                                         '{}', '{}', '{}', '{}', '{}', '{}', '{\"{}\"}', '{\"{}\"}',
+                                         '{raw}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{1}',
+                                         ARRAY[$3], ARRAY[$4::text[]::text], ARRAY[$2::text], ARRAY[$5], '{NULL}'))[1]";
+
+/// The status of an append of some event under a strategy.
+pub(crate) async fn raw_status(connection: &mut PgConnection, strategy: Strategy) -> String {
+    let append = sqlx::query_scalar(RAW_APPEND).bind(strategy.as_str()).bind(vec![1_i64]);
+    append.bind("A").bind(vec!["x"]).bind("1").fetch_one(connection).await.unwrap()
+}
+
 /// Appends an event in whatever transaction the connection has open, as a host would. One like it must be in the
 /// store: the keys are the store's secret, so they are read off that one.
 pub(crate) async fn raw_append(connection: &mut PgConnection, event: &NewEvent) {
-    let sql = "WITH like_it AS (
-                   SELECT array_agg(k.key) AS keys FROM event_keys k
-                    WHERE k.position = (SELECT min(position) FROM events WHERE type = $1 AND tags = $2)
-                   UNION ALL
-                   SELECT keys FROM staging WHERE type = $1 AND tags = $2
-               )
-               SELECT append((SELECT strategy FROM store), keys, array_fill(true, ARRAY[cardinality(keys)]),
-                             '{}', '{}', '{}', '{}', '{}', NULL,
-                             ARRAY[$1], ARRAY[$2::text[]::text], ARRAY[keys::text], ARRAY[$3], 'raw', NULL, NULL, NULL, NULL, NULL)
-                 FROM like_it WHERE keys IS NOT NULL LIMIT 1";
+    let like_it = "SELECT (SELECT strategy FROM store), keys
+                     FROM (SELECT array_agg(k.key) AS keys FROM event_keys k
+                            WHERE k.position = (SELECT min(position) FROM events WHERE type = $1 AND tags = $2)
+                           UNION ALL
+                           SELECT keys FROM staging WHERE type = $1 AND tags = $2) AS found
+                    WHERE keys IS NOT NULL LIMIT 1";
     let tags: Vec<String> = event.tags().iter().map(ToString::to_string).collect();
-    let status: String = sqlx::query(sql)
+    let (strategy, keys): (String, Vec<i64>) = sqlx::query_as(like_it)
         .bind(event.event_type().as_str())
-        .bind(tags)
-        .bind(event.data().as_str())
-        .fetch_one(connection)
+        .bind(&tags)
+        .fetch_one(&mut *connection)
         .await
-        .unwrap()
-        .get(0);
+        .unwrap();
+    let append = sqlx::query_scalar(RAW_APPEND).bind(strategy).bind(keys).bind(event.event_type().as_str());
+    let status: String = append.bind(tags).bind(event.data().as_str()).fetch_one(connection).await.unwrap();
     assert_eq!(status, "appended");
 }
 

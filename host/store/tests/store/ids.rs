@@ -26,7 +26,13 @@ async fn append(
     let provenance = Provenance { command_id: id.into(), ..Provenance::default() };
     let condition = condition.map(|(query, token)| Condition { query, token });
     let idempotency = idempotency(answer);
-    let append = Append { events, condition, provenance: &provenance, idempotency: Some(&idempotency) };
+    let append = Append {
+        events,
+        condition,
+        provenance: &provenance,
+        idempotency: Some(&idempotency),
+        builds_on: &[],
+    };
     f.store.append(append).await.unwrap()
 }
 

@@ -83,15 +83,19 @@ async fn an_event_carries_where_it_came_from(f: Fixture) {
         condition: None,
         provenance: &provenance,
         idempotency: None,
+        builds_on: &[],
     };
     f.store.append(append).await.unwrap();
     f.flush().await;
     let page = f.store.page(Cursor::START, &Filter::default(), 10).await.unwrap();
     let logged = &page.events[0];
-    assert_eq!(logged.command_id, "command-1");
-    assert_eq!(logged.correlation_id, "command-1", "a command that nothing caused begins a conversation");
-    assert_eq!(logged.causation_id.as_deref(), Some("event-9"));
-    assert_eq!(logged.handler, None);
+    assert_eq!(logged.origin.command_id, "command-1");
+    assert_eq!(
+        logged.origin.correlation_id, "command-1",
+        "a command that nothing caused begins a conversation"
+    );
+    assert_eq!(logged.origin.causation_id.as_deref(), Some("event-9"));
+    assert_eq!(logged.origin.handler, None);
 }
 
 async fn the_end_of_the_log_lies_behind_what_is_there_and_before_what_comes(f: Fixture) {

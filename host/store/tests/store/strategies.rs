@@ -5,7 +5,7 @@ use sqlx::{Connection, Executor};
 use tokio_util::sync::CancellationToken;
 use weir_store::{Cursor, Error, Filter, Outcome, Strategy};
 
-use crate::fixture::{Fixture, data, event, query, raw_append};
+use crate::fixture::{Fixture, data, event, query, raw_append, raw_status};
 
 every_strategy! {
     a_follower_sees_every_event_once_and_in_order_while_others_append,
@@ -93,14 +93,7 @@ async fn a_change_of_strategy_is_seen_by_an_append_that_waited_for_it(f: Fixture
     assert_eq!(data(&f.read(&query(&[(&["A"], &["x:1"])])).await), ["1", "2"]);
 
     // Whoever insists on the old one is told.
-    let status: String = sqlx::query_scalar(
-        "SELECT append($1, '{1}', '{t}', '{}', '{}', '{}', '{}', '{}', NULL,
-                       '{A}', '{\"{x}\"}', '{\"{1}\"}', '{1}', 'c', NULL, NULL, NULL, NULL, NULL)",
-    )
-    .bind(before.as_str())
-    .fetch_one(&mut observer)
-    .await
-    .unwrap();
+    let status = raw_status(&mut observer, before).await;
     assert_eq!(status, "strategy");
 }
 

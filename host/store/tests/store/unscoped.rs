@@ -18,7 +18,13 @@ async fn an_unscoped_condition_is_refused_unless_the_store_allows_it(f: Fixture)
     let mine = [event("A", &["x:1"], "1")];
     let append = || {
         let condition = Some(Condition { query: &b, token: &token });
-        f.store.append(Append { events: &mine, condition, provenance: &provenance, idempotency: None })
+        f.store.append(Append {
+            events: &mine,
+            condition,
+            provenance: &provenance,
+            idempotency: None,
+            builds_on: &[],
+        })
     };
     let error = append().await.unwrap_err();
     assert!(matches!(&error, Error::Unscoped(Unscoped::NoTag(1, types)) if types == "Invoice"), "{error}");
