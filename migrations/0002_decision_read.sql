@@ -11,7 +11,7 @@
 -- however many events lie under the others. No statistics are asked: they know nothing of a single key.
 CREATE FUNCTION lead_key(keys bigint[], after bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 DECLARE
     reach integer := 64;
@@ -82,7 +82,7 @@ RETURNS TABLE (
     command_id text, correlation_id text, causation_id text, handler text, digest bytea
 )
 LANGUAGE plpgsql STABLE
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -205,7 +205,7 @@ RETURNS TABLE (
     command_id text, correlation_id text, causation_id text, handler text, digest bytea
 )
 LANGUAGE plpgsql STABLE
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -79,7 +79,7 @@ $$;
 -- query may commit later. Staging and events are looked at in one statement: a flush can't hide a row between two.
 CREATE FUNCTION conflicting_clauses(a append_batch) RETURNS integer[]
 LANGUAGE plpgsql VOLATILE
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 DECLARE
     floor CONSTANT bigint := staging_floor();
@@ -107,7 +107,7 @@ $$;
 -- transaction ids may mean something else, the snapshot says nothing, and the clause conflicts.
 CREATE FUNCTION conflicting_unscoped_clauses(a append_batch) RETURNS integer[]
 LANGUAGE plpgsql VOLATILE
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 DECLARE
     floor CONSTANT bigint := staging_floor();
@@ -242,7 +242,7 @@ $$;
 -- Writes the events of the requests that are appended to the log, at these positions: one for each such event.
 CREATE FUNCTION write_events(a append_batch, statuses text[], positions bigint[], xid xid8) RETURNS void
 LANGUAGE plpgsql VOLATILE
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 BEGIN
     WITH event AS MATERIALIZED (

@@ -11,7 +11,7 @@
 -- second one's rows have higher ids, and whoever sees them sees the first one's rows too.
 CREATE FUNCTION flush(batch integer, OUT flushed integer, OUT head bigint, OUT more boolean)
 LANGUAGE plpgsql VOLATILE
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 DECLARE
     most_bytes CONSTANT bigint := 8 * 1024 * 1024;
@@ -83,7 +83,7 @@ $$;
 -- Second, any time later: when all of those have ended, and what they staged is flushed, it is the new floor.
 CREATE FUNCTION raise_floor(highest bigint, running text[]) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
-SET enable_seqscan = off
+SET enable_seqscan = off SET enable_bitmapscan = off
 AS $$
 BEGIN
     IF EXISTS (SELECT FROM pg_locks l WHERE l.virtualtransaction = ANY (running)) THEN

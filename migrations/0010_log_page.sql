@@ -14,7 +14,7 @@ RETURNS TABLE (
     command_id text, correlation_id text, causation_id text, handler text, digest bytea
 )
 LANGUAGE plpgsql STABLE
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -79,7 +79,7 @@ RETURNS TABLE (
     command_id text, correlation_id text, causation_id text, handler text, digest bytea
 )
 LANGUAGE plpgsql STABLE
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE

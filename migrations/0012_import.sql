@@ -11,7 +11,7 @@ CREATE FUNCTION import_events(
     handlers text[], digests bytea[]
 ) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 DECLARE
     head bigint;

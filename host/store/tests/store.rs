@@ -9,6 +9,8 @@ mod fixture;
 
 #[path = "store/appends.rs"]
 mod appends;
+#[path = "store/batches.rs"]
+mod batches;
 #[path = "store/flushes.rs"]
 mod flushes;
 #[path = "store/ids.rs"]
@@ -17,6 +19,12 @@ mod ids;
 mod locks;
 #[path = "store/log.rs"]
 mod log;
+#[path = "store/moves.rs"]
+mod moves;
+#[path = "store/pages.rs"]
+mod pages;
+#[path = "store/plans.rs"]
+mod plans;
 #[path = "store/races.rs"]
 mod races;
 #[path = "store/reads.rs"]
