@@ -54,6 +54,8 @@ mod porting;
 mod race;
 #[path = "server/refusals.rs"]
 mod refusals;
+#[path = "server/restore.rs"]
+mod restore;
 #[path = "server/shutdown.rs"]
 mod shutdown;
 #[path = "server/strategies.rs"]

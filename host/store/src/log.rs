@@ -4,6 +4,7 @@ use time::OffsetDateTime;
 
 use crate::{
     Cursor, Error, EventType, Json, Origin, Store, Strategy, Tag,
+    cursor::Transaction,
     lock_key::{keys, number_literal},
 };
 
@@ -108,7 +109,7 @@ impl Store {
             )
             .fetch_all(self.readers()));
         let mut page = Page { events: Vec::new(), next: Cursor::at(after.cast_unsigned()), caught_up: false };
-        page.take(rows.await?);
+        page.take(rows.await?, epoch);
         page.caught_up = epoch.until.is_none() && page.next.position >= until.cast_unsigned();
         Ok(page)
     }
@@ -121,8 +122,8 @@ impl Store {
         limit: i32,
     ) -> Result<Page, Error> {
         // A position alone is a place here only where the epoch begins.
-        let (xid, position) = match after.xid {
-            Some(xid) => (xid.cast_signed(), after.position.cast_signed()),
+        let (xid, position) = match after.transaction {
+            Some(Transaction { xid, .. }) => (xid.cast_signed(), after.position.cast_signed()),
             None if after.position == epoch.after.cast_unsigned() => (0, 0),
             None => return Err(Error::PositionIsNoCursor(after.position)),
         };
@@ -142,7 +143,7 @@ impl Store {
             )
             .fetch_all(self.readers()));
         let mut page = Page { events: Vec::new(), next: after, caught_up: false };
-        page.take(rows.await?);
+        page.take(rows.await?, epoch);
         if page.next == after {
             match epoch.until {
                 // The epoch has ended and been read to its end: on to the next.
@@ -160,11 +161,10 @@ impl Store {
     /// Whatever the database says.
     pub async fn end(&self) -> Result<Cursor, Error> {
         let known = self.known().await?;
-        let last = known.epochs.last();
-        let xid = last
-            .filter(|(_, strategy)| *strategy == Strategy::Boundary)
-            .map(|_| known.horizon.cast_unsigned());
-        Ok(Cursor { position: known.head.cast_unsigned(), xid })
+        let by_xid = known.epochs.last().is_some_and(|(_, strategy)| *strategy == Strategy::Boundary);
+        let (epoch, xid) = (known.epochs.len() as u64, known.horizon.cast_unsigned());
+        let transaction = by_xid.then_some(Transaction { epoch, xid });
+        Ok(Cursor { position: known.head.cast_unsigned(), transaction })
     }
 
     /// The highest position, 0 for an empty log.
@@ -251,17 +251,19 @@ impl Filter {
 }
 
 impl Page {
-    fn take(&mut self, rows: Vec<Row>) {
+    fn take(&mut self, rows: Vec<Row>, epoch: &Epoch) {
+        let transaction =
+            |xid: Option<i64>| xid.map(|xid| Transaction { epoch: epoch.number, xid: xid.cast_unsigned() });
         for row in rows {
             if let Some(looked_to) = row.looked_to {
-                let xid = row.looked_to_xid.map(i64::cast_unsigned);
-                self.next = Cursor { position: looked_to.cast_unsigned(), xid };
+                let transaction = transaction(row.looked_to_xid);
+                self.next = Cursor { position: looked_to.cast_unsigned(), transaction };
                 continue;
             }
             let position = row.position.unwrap_or_default().cast_unsigned();
             self.events.push(LoggedEvent {
                 position,
-                cursor: Cursor { position, xid: row.xid.map(i64::cast_unsigned) },
+                cursor: Cursor { position, transaction: transaction(row.xid) },
                 event_type: EventType::trusted(row.event_type.unwrap_or_default()),
                 tags: row.event_tags.unwrap_or_default().into_iter().map(Tag::trusted).collect(),
                 data: Json::trusted(row.data.unwrap_or_default()),
@@ -284,12 +286,13 @@ struct Known {
     /// The oldest transaction that runs.
     horizon: i64,
     types: Vec<EventType>,
-    /// Behind which position each begins, in order, and its strategy. Never empty.
+    /// Behind which position each begins, in order of their numbers, which run from 1, and its strategy. Never empty.
     epochs: Vec<(i64, Strategy)>,
 }
 
 /// A part of the log with one order.
 struct Epoch {
+    number: u64,
     strategy: Strategy,
     after: i64,
     /// `None` for the present one.
@@ -300,10 +303,15 @@ impl Known {
     /// The epoch in which the event behind a place lies.
     fn epoch_of(&self, place: Cursor) -> Epoch {
         let position = i64::try_from(place.position).unwrap_or(i64::MAX);
-        let begun = |after: i64| if place.xid.is_some() { after < position } else { after <= position };
-        let at = self.epochs.iter().rposition(|(after, _)| begun(*after)).unwrap_or_default();
+        let at = match place.transaction {
+            Some(Transaction { epoch, .. }) => {
+                usize::try_from(epoch).unwrap_or(usize::MAX).clamp(1, self.epochs.len()) - 1
+            }
+            None => self.epochs.iter().rposition(|(after, _)| *after <= position).unwrap_or_default(),
+        };
         let (after, strategy) = self.epochs[at];
-        Epoch { strategy, after, until: self.epochs.get(at + 1).map(|(after, _)| *after) }
+        let until = self.epochs.get(at + 1).map(|(after, _)| *after);
+        Epoch { number: at as u64 + 1, strategy, after, until }
     }
 }
 

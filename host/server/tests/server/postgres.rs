@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -47,6 +48,21 @@ impl Postgres {
     /// A new store in it.
     pub(crate) fn store(&self) -> Store {
         Store::on(self.server.as_ref().unwrap().url("postgres"))
+    }
+
+    /// Restores a dump of a store that is in another cluster, as an operator would: `pg_dump | psql`.
+    pub(crate) fn restore(&self, from: &Store) -> Store {
+        let dump = Command::new(self.binaries.dir.join("pg_dump"))
+            .args(["--no-owner", "--schema", &from.schema, "--dbname", &from.url])
+            .output()
+            .unwrap();
+        assert!(dump.status.success(), "{}", String::from_utf8_lossy(&dump.stderr));
+        let store = Store { url: self.store().url.clone(), schema: from.schema.clone() };
+        let mut psql = Command::new(self.binaries.dir.join("psql"));
+        psql.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname", &store.url]);
+        let run = crate::program::Run::of_command(&mut psql, &String::from_utf8(dump.stdout).unwrap());
+        assert_eq!((run.code, &*run.stderr), (Some(0), ""), "{run:?}");
+        store
     }
 
     /// Stops all its processes without ending one: connections stay open and nobody answers.
