@@ -9,30 +9,35 @@
 --
 -- Each round counts up to eight times as far as the one before, so finding the key costs about as much as walking it,
 -- however many events lie under the others. No statistics are asked: they know nothing of a single key.
-CREATE FUNCTION lead_key(keys bigint[], after bigint) RETURNS bigint
+--
+-- (It is called by functions that pin their plans, and pins none itself: that would cost in each call.)
+CREATE FUNCTION rarest_key(keys bigint[], after bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 DECLARE
     reach integer := 64;
     lead bigint;
     found_under_lead integer;
 BEGIN
-    IF cardinality(keys) < 2 THEN
-        RETURN keys[1];
-    END IF;
     LOOP
         SELECT c.key, counted.n INTO lead, found_under_lead
           FROM unnest(keys) AS c (key)
          CROSS JOIN LATERAL (SELECT count(*) AS n
                                FROM (SELECT FROM event_keys k
-                                      WHERE k.key = c.key AND k.position > lead_key.after LIMIT reach) AS nearest) AS counted
+                                      WHERE k.key = c.key AND k.position > rarest_key.after LIMIT reach) AS nearest) AS counted
          ORDER BY counted.n LIMIT 1;
         EXIT WHEN found_under_lead < reach;
         reach := reach * 8;
     END LOOP;
     RETURN lead;
 END
+$$;
+
+-- The same, for any number of keys.
+CREATE FUNCTION lead_key(keys bigint[], after bigint) RETURNS bigint
+LANGUAGE sql STABLE
+AS $$
+    SELECT CASE WHEN cardinality(keys) < 2 THEN keys[1] ELSE rarest_key(keys, after) END
 $$;
 
 -- Whether an event of the log lies under all of a clause's keys: it then matches the clause, unless hashes have collided.

@@ -3,7 +3,7 @@
 -- Appends run one after the other, so each sees all that came before it, and positions become visible in their own
 -- order, without a gap: whoever holds the lock continues from the highest one, and a rollback leaves nothing.
 -- A follower needs no more than a position. No two appends ever commit together, which is what it costs.
-CREATE FUNCTION append_global(a append_batch) RETURNS text[]
+CREATE FUNCTION append_global(a append_batch) RETURNS append_result
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -11,7 +11,6 @@ DECLARE
 BEGIN
     PERFORM lock_store(exclusive => true);
     statuses := judge(a);
-    PERFORM write_next_events(a, statuses);
-    RETURN statuses;
+    RETURN ROW(statuses, write_next_events(a, statuses));
 END
 $$;

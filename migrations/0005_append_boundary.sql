@@ -5,11 +5,12 @@
 -- before the locks are held: that would give the transaction its id too early.) Appends that share none commit in
 -- parallel and in any order, and a rollback leaves a gap. A position therefore says nothing about what came
 -- before it, except under its own key: read tokens and followers take that into account.
-CREATE FUNCTION append_boundary(a append_batch) RETURNS text[]
+CREATE FUNCTION append_boundary(a append_batch) RETURNS append_result
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     statuses text[];
+    positions bigint[];
 BEGIN
     PERFORM lock_keys(a);
     IF a.unscoped_allowed THEN
@@ -17,11 +18,9 @@ BEGIN
     END IF;
     statuses := judge(a);
     IF 'appended' = ANY (statuses) THEN
-        PERFORM write_events(
-            a, statuses,
-            ARRAY(SELECT nextval('boundary_positions') FROM generate_series(1, accepted_events(a, statuses))),
-            pg_current_xact_id());
+        positions := ARRAY(SELECT nextval('boundary_positions') FROM generate_series(1, accepted_events(a, statuses)));
+        PERFORM write_events(a, statuses, positions, pg_current_xact_id());
     END IF;
-    RETURN statuses;
+    RETURN ROW(statuses, positions);
 END
 $$;

@@ -6,11 +6,12 @@
 --
 -- A condition that has a clause without a key is checked under the store's lock too. Everybody takes that lock in one
 -- mode, after the keys.
-CREATE FUNCTION append_hybrid(a append_batch) RETURNS text[]
+CREATE FUNCTION append_hybrid(a append_batch) RETURNS append_result
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     statuses text[];
+    positions bigint[];
 BEGIN
     PERFORM lock_keys(a);
     IF a.unscoped THEN
@@ -19,8 +20,8 @@ BEGIN
     statuses := judge(a);
     IF 'appended' = ANY (statuses) THEN
         PERFORM lock_store(exclusive => true);
-        PERFORM write_next_events(a, statuses);
+        positions := write_next_events(a, statuses);
     END IF;
-    RETURN statuses;
+    RETURN ROW(statuses, positions);
 END
 $$;

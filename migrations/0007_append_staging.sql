@@ -4,11 +4,12 @@
 -- within a key, because they are handed out while the key is held, and the flusher takes the oldest first: positions
 -- keep the order of every key. They are given in one place, by one transaction after the other, and so
 -- become visible in their own order and without a gap, although the appends commit in parallel.
-CREATE FUNCTION append_staging(a append_batch) RETURNS text[]
+CREATE FUNCTION append_staging(a append_batch) RETURNS append_result
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     statuses text[];
+    ids bigint[];
 BEGIN
     PERFORM lock_keys(a);
     IF a.unscoped_allowed THEN
@@ -27,9 +28,11 @@ BEGIN
          WHERE statuses[e.request] = 'appended'
          ORDER BY e.n
         RETURNING id, keys
+    ), keyed AS (
+        INSERT INTO staged_keys (key, staged_id) SELECT k.key, s.id FROM staged s CROSS JOIN unnest(s.keys) AS k (key)
     )
-    INSERT INTO staged_keys (key, staged_id) SELECT k.key, s.id FROM staged s CROSS JOIN unnest(s.keys) AS k (key);
-    RETURN statuses;
+    SELECT array_agg(s.id ORDER BY s.id) INTO ids FROM staged s;
+    RETURN ROW(statuses, ids);
 END
 $$;
 
@@ -44,17 +47,17 @@ CREATE FUNCTION append(
     fingerprints bytea[], answers text[],
     event_requests integer[], event_types text[], event_tags text[], event_keys text[],
     event_data text[], event_metadata text[]
-) RETURNS text[]
+) RETURNS append_result
 LANGUAGE plpgsql VOLATILE
 AS $$
 #variable_conflict use_variable
 DECLARE
     present store;
     a append_batch;
-    statuses text[];
+    result append_result;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RETURN array_fill('isolation'::text, ARRAY[cardinality(command_ids)]);
+        RETURN ROW(array_fill('isolation'::text, ARRAY[cardinality(command_ids)]), NULL::bigint[]);
     END IF;
     -- What is acknowledged is on disk, whatever the database or the role has been set to.
     IF current_setting('synchronous_commit') = 'off' THEN
@@ -63,17 +66,17 @@ BEGIN
     -- From here to the end of the transaction the settings can't change: see the table.
     SELECT s.* INTO STRICT present FROM store s;
     IF present.strategy <> ours THEN
-        RETURN array_fill('strategy'::text, ARRAY[cardinality(command_ids)]);
+        RETURN ROW(array_fill('strategy'::text, ARRAY[cardinality(command_ids)]), NULL::bigint[]);
     END IF;
     IF present.strategy = 'boundary' AND has_moved() THEN
-        RETURN array_fill('moved'::text, ARRAY[cardinality(command_ids)]);
+        RETURN ROW(array_fill('moved'::text, ARRAY[cardinality(command_ids)]), NULL::bigint[]);
     END IF;
     a := ROW(lock_keys, lock_exclusive, clause_keys, clause_types, clause_tags,
              clause_after, clause_seen, clause_snapshots, clauses, builds_on,
              command_ids, correlation_ids, causation_ids, version_ids, fingerprints,
              event_requests, event_types, event_tags, event_keys, event_data, event_metadata,
              '{}' = ANY (clause_keys), present.unscoped_conditions);
-    statuses := CASE present.strategy
+    result := CASE present.strategy
         WHEN 'global' THEN append_global(a)
         WHEN 'boundary' THEN append_boundary(a)
         WHEN 'hybrid' THEN append_hybrid(a)
@@ -81,8 +84,8 @@ BEGIN
     END;
     INSERT INTO outcomes (id, fingerprint, answer)
     SELECT r.id, r.fingerprint, r.answer::json
-      FROM unnest(statuses, command_ids, fingerprints, answers) AS r (status, id, fingerprint, answer)
+      FROM unnest(result.statuses, command_ids, fingerprints, answers) AS r (status, id, fingerprint, answer)
      WHERE r.status = 'appended' AND r.fingerprint IS NOT NULL;
-    RETURN statuses;
+    RETURN result;
 END
 $$;

@@ -61,6 +61,18 @@ pub enum Outcome {
     Repeated,
 }
 
+/// Where an appended event is now: what a token needs to count it as seen. See [`ReadToken::and_own`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In staging, under an id of the store's own.
+    Staged(i64),
+    /// In the log.
+    Position(i64),
+}
+
+/// What became of one append of a batch: how it ended and, if its events were appended, where each of them is.
+pub type Appended = Result<(Outcome, Vec<Place>), Error>;
+
 impl Store {
     /// Appends events if the condition holds: one statement, one round trip, one commit.
     ///
@@ -70,11 +82,11 @@ impl Store {
     /// lost on the way, so that nobody can tell whether the events are in the log; any other error says that nothing was
     /// written.
     pub async fn append(&self, append: Append<'_>) -> Result<Outcome, Error> {
-        let outcomes = self.append_batch(&[append]).await?;
-        outcomes
-            .into_iter()
-            .next()
-            .unwrap_or_else(|| Err(Error::Unexpected("append() gave no answer".into())))
+        let mut outcomes = self.append_batch(&[append]).await?;
+        match outcomes.pop() {
+            Some(appended) => appended.map(|(outcome, _)| outcome),
+            None => Err(Error::Unexpected("append() gave no answer".into())),
+        }
     }
 
     /// Makes several appends in one statement and one commit, each with an outcome of its own. They are made in their
@@ -84,40 +96,43 @@ impl Store {
     /// # Errors
     /// As for [`Store::append`]. One that concerns a single append stands in its place among the outcomes, and the others
     /// are not made either if it shows before the database is asked.
-    pub async fn append_batch(&self, appends: &[Append<'_>]) -> Result<Vec<Result<Outcome, Error>>, Error> {
+    pub async fn append_batch(&self, appends: &[Append<'_>]) -> Result<Vec<Appended>, Error> {
         if appends.iter().all(|append| append.events.is_empty()) {
-            return Ok(appends.iter().map(|_| Ok(Outcome::Appended)).collect());
+            return Ok(appends.iter().map(|_| Ok((Outcome::Appended, Vec::new()))).collect());
         }
         let batch = Batch::of(appends)?;
         let mut strategy = self.settings().await?.strategy;
         loop {
-            let statuses = self.call_append(strategy, &batch).await?;
+            let (statuses, places) = self.call_append(strategy, &batch).await?;
             match statuses.first().map(String::as_str) {
                 // It was changed while this process believed otherwise; nothing was written.
                 Some("strategy") => strategy = self.refresh_settings().await?.strategy,
                 Some("moved") => self.adopt_cluster().await?,
                 Some("isolation") => return Err(Error::Isolation),
                 _ => {
-                    let outcomes: Vec<_> = statuses
-                        .iter()
-                        .zip(appends)
-                        .map(|(status, append)| outcome(status, append))
-                        .collect();
-                    if outcomes.iter().any(|outcome| matches!(outcome, Ok(Outcome::Appended))) {
+                    if !places.is_empty() {
                         self.announce_append();
                     }
-                    return Ok(outcomes);
+                    let place = if strategy == Strategy::Staging { Place::Staged } else { Place::Position };
+                    let mut places = places.into_iter().map(place);
+                    let appended = statuses.iter().zip(appends).map(|(status, append)| {
+                        let outcome = outcome(status, append)?;
+                        let written = if outcome == Outcome::Appended { append.events.len() } else { 0 };
+                        Ok((outcome, places.by_ref().take(written).collect()))
+                    });
+                    return Ok(appended.collect());
                 }
             }
         }
     }
 
-    async fn call_append(&self, ours: Strategy, batch: &Batch) -> Result<Vec<String>, Error> {
+    async fn call_append(&self, ours: Strategy, batch: &Batch) -> Result<(Vec<String>, Vec<i64>), Error> {
         // Taken apart so that a failure to get a connection is not mistaken for a lost answer.
         let mut connection = self.bounded(self.pool().acquire()).await?;
-        let statement = sqlx::query_scalar!(
-            r#"SELECT append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                               $19, $20, $21, $22, $23) AS "statuses!""#,
+        let statement = sqlx::query!(
+            r#"SELECT statuses AS "statuses!", coalesce(places, '{}') AS "places!"
+                 FROM append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+                             $19, $20, $21, $22, $23)"#,
             ours.as_str(),
             &batch.lock_keys,
             &batch.lock_exclusive,
@@ -143,7 +158,7 @@ impl Store {
             &batch.event_metadata as &[Option<String>],
         );
         match tokio::time::timeout(self.timeout(), statement.fetch_one(&mut *connection)).await {
-            Ok(answer) => answer.map_err(classify_write),
+            Ok(answer) => answer.map(|row| (row.statuses, row.places)).map_err(classify_write),
             Err(_) => {
                 // The server may still be at it: this connection can't be used for anything else.
                 connection.close_on_drop();

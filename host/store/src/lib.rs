@@ -34,7 +34,7 @@ mod connect;
 mod error;
 mod migrate;
 
-pub use append::{Append, Condition, Outcome, Provenance};
+pub use append::{Append, Appended, Condition, Outcome, Place, Provenance};
 pub use connect::{SchemaName, Store, StoreConfig};
 pub use cursor::{Cursor, InvalidCursor};
 pub use error::Error;
@@ -45,7 +45,9 @@ pub use log::{Filter, LoggedEvent, Page};
 pub use migrate::{MigrateError, check_migrated, migrate};
 pub use outcomes::{Idempotency, KeptOutcome};
 pub use query::{InvalidQuery, Query, QueryItem, Unscoped};
-pub use read::{DecisionRead, Origin, ReadOptions, Reading, SequencedEvent};
+pub use read::{
+    BatchRead, DecisionRead, Origin, ReadOptions, ReadRequest, Reading, RequestRead, SequencedEvent,
+};
 pub use registry::{ActiveVersion, Deployed, HandlerVersion};
 pub use strategy::{Settings, Strategy};
 pub use token::{InvalidToken, ReadToken};

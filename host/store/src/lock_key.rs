@@ -40,6 +40,13 @@ pub(crate) struct Clause {
     pub(crate) tags: Vec<Tag>,
 }
 
+impl Clause {
+    pub(crate) fn matches(&self, event: &NewEvent) -> bool {
+        self.event_type.as_ref().is_none_or(|event_type| event_type == event.event_type())
+            && self.tags.iter().all(|tag| event.tags().contains(tag))
+    }
+}
+
 pub(crate) fn clauses(query: &Query) -> Vec<Clause> {
     let mut clauses = Vec::new();
     for QueryItem { event_types, tags } in query.items() {

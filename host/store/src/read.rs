@@ -1,10 +1,12 @@
 //! The decision read.
 
+use std::collections::HashMap;
+
 use time::OffsetDateTime;
 
 use crate::{
     Error, EventType, Json, Query, ReadToken, Store, Tag,
-    lock_key::{ClauseLists, clauses, fingerprint},
+    lock_key::{Clause, ClauseLists, clauses, fingerprint, number_literal},
     token::Seen,
 };
 
@@ -151,6 +153,36 @@ impl Reading {
     }
 }
 
+/// A read of a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadRequest<'a> {
+    /// What to read.
+    pub query: &'a Query,
+    /// Only what the read behind this token, of the same query, has not seen. (A token with a snapshot, of an unscoped query
+    /// under `boundary`, can't tell, and must not be given: see [`ReadToken::can_be_read_on`].)
+    pub since: Option<&'a ReadToken>,
+}
+
+/// What a batch of reads saw.
+#[derive(Debug)]
+pub struct BatchRead {
+    /// Each event once: those with a position by position, then those that are staged.
+    pub events: Vec<SequencedEvent>,
+    /// For each request.
+    pub reads: Vec<RequestRead>,
+}
+
+/// What one read of a batch saw.
+#[derive(Debug)]
+pub struct RequestRead {
+    /// Its events, by their index.
+    pub events: Vec<usize>,
+    /// Whether these are all. If not, they are of no use: begin a read of its own.
+    pub is_whole: bool,
+    /// For the condition of an append that follows from them.
+    pub token: ReadToken,
+}
+
 impl Store {
     /// Reads the events that match `query`, all of them: for a boundary of no great length.
     ///
@@ -173,61 +205,18 @@ impl Store {
     pub async fn begin_read(&self, query: &Query, options: ReadOptions) -> Result<Reading, Error> {
         let clauses = clauses(query);
         let lists = ClauseLists::of(&clauses);
-        let (nothing, none) = (vec![0; clauses.len()], vec!["{}".to_owned(); clauses.len()]);
+        let unseen = vec![Seen::default(); clauses.len()];
         // A decision wants the beginning at once; whoever wants another part gets it in pages.
         let from_start =
             options == ReadOptions { with_origin: options.with_origin, ..ReadOptions::default() };
         let first_rows = if from_start { FIRST_ROWS } else { 0 };
-        let rows = sqlx::query!(
-            r#"SELECT clause_after, clause_whole, snapshot, head, position, staged_id, clauses, type AS event_type,
-                      event_tags, data::text AS data, metadata::text AS metadata, recorded_at,
-                      command_id, correlation_id, causation_id, handler, digest
-                 FROM decision_read($1, $2, $3, $4, $5, $6, $7)"#,
-            &lists.keys,
-            &lists.types as &[Option<String>],
-            &lists.tags,
-            &nothing,
-            &none,
-            first_rows,
-            options.with_origin
-        )
-        .fetch_all(self.pool());
-        let mut rows = self.bounded(rows).await?.into_iter();
-        let header =
-            rows.next().ok_or_else(|| Error::Unexpected("decision_read() gave no token".to_owned()))?;
+        let snapshot = self.decision_read(&lists, &unseen, first_rows, options.with_origin).await?;
 
-        let until = header.clause_after.unwrap_or_default();
-        let mut seen: Vec<_> = until.iter().map(|after| Seen { after: *after, staged: Vec::new() }).collect();
         let (mut first, mut staged) = (Vec::new(), Vec::new());
-        for row in rows {
-            let is_staged = row.position.is_none();
-            if let (true, Some(id)) = (is_staged, row.staged_id) {
-                for clause in row.clauses.unwrap_or_default() {
-                    let clause = usize::try_from(clause - 1).ok().and_then(|clause| seen.get_mut(clause));
-                    clause
-                        .ok_or_else(|| Error::Unexpected("decision_read() named no clause".to_owned()))?
-                        .staged
-                        .push(id);
-                }
-            }
-            let event = SequencedEvent::from(Row {
-                looked_to: None,
-                position: row.position,
-                event_type: row.event_type,
-                event_tags: row.event_tags,
-                data: row.data,
-                metadata: row.metadata,
-                recorded_at: row.recorded_at,
-                command_id: row.command_id,
-                correlation_id: row.correlation_id,
-                causation_id: row.causation_id,
-                handler: row.handler,
-                digest: row.digest,
-            });
-            if is_staged { staged.push(event) } else { first.push(event) }
+        for Found { event, .. } in snapshot.found {
+            if event.position.is_none() { staged.push(event) } else { first.push(event) }
         }
-
-        let whole = header.clause_whole.unwrap_or_default().into_iter().all(|whole| whole);
+        let whole = snapshot.whole.iter().all(|whole| *whole);
         if !whole {
             // Read from the beginning in pages, so that all clauses together are in order.
             first.clear();
@@ -243,20 +232,148 @@ impl Store {
         Ok(Reading {
             store: self.clone(),
             lists,
-            until,
+            until: snapshot.seen.iter().map(|seen| seen.after).collect(),
             options,
             token: ReadToken {
                 query: Some(fingerprint(&clauses)),
-                seen,
+                seen: snapshot.seen,
                 position: None,
-                snapshot: header.snapshot,
+                snapshot: snapshot.text,
             },
-            head: header.head.unwrap_or_default().cast_unsigned(),
+            head: snapshot.head,
             rest: (!whole).then_some(range),
             first,
             staged,
         })
     }
+
+    /// Reads for several decisions in one statement and one snapshot.
+    ///
+    /// # Errors
+    /// As for [`Store::begin_read`]; [`Error::ForeignToken`].
+    pub async fn read_batch(&self, requests: &[ReadRequest<'_>]) -> Result<BatchRead, Error> {
+        let (mut known, mut distinct) = (HashMap::new(), Vec::new());
+        let mut of_requests = Vec::with_capacity(requests.len());
+        for ReadRequest { query, since } in requests {
+            let clauses = clauses(query);
+            let (query, count) = (fingerprint(&clauses), clauses.len());
+            let seen = match since {
+                Some(token) => token.of_query(query, count).ok_or(Error::ForeignToken)?,
+                None => vec![Seen::default(); count],
+            };
+            let numbers = clauses.into_iter().zip(seen).map(|clause: (Clause, Seen)| {
+                *known.entry(clause.clone()).or_insert_with(|| {
+                    distinct.push(clause);
+                    distinct.len() - 1
+                })
+            });
+            of_requests.push((query, numbers.collect::<Vec<usize>>()));
+        }
+        let lists = ClauseLists::of(distinct.iter().map(|(clause, _)| clause));
+        let seen: Vec<Seen> = distinct.into_iter().map(|(_, seen)| seen).collect();
+        let snapshot = self.decision_read(&lists, &seen, FIRST_ROWS, false).await?;
+        let reads = of_requests.into_iter().map(|(query, clauses)| RequestRead {
+            events: (0..snapshot.found.len())
+                .filter(|at| snapshot.found[*at].fresh.iter().any(|clause| clauses.contains(clause)))
+                .collect(),
+            is_whole: clauses.iter().all(|clause| snapshot.whole[*clause]),
+            token: ReadToken {
+                query: Some(query),
+                seen: clauses.iter().map(|clause| snapshot.seen[*clause].clone()).collect(),
+                position: None,
+                snapshot: snapshot.text.clone(),
+            },
+        });
+        let reads = reads.collect();
+        Ok(BatchRead { events: snapshot.found.into_iter().map(|found| found.event).collect(), reads })
+    }
+
+    async fn decision_read(
+        &self,
+        lists: &ClauseLists,
+        since: &[Seen],
+        most_rows: i32,
+        with_origin: bool,
+    ) -> Result<Snapshot, Error> {
+        let after: Vec<_> = since.iter().map(|seen| seen.after).collect();
+        let staged: Vec<_> = since.iter().map(|seen| number_literal(&seen.staged)).collect();
+        let rows = sqlx::query!(
+            r#"SELECT clause_after, clause_whole, snapshot, head, position, staged_id, clauses, fresh, type AS event_type,
+                      event_tags, data::text AS data, metadata::text AS metadata, recorded_at,
+                      command_id, correlation_id, causation_id, handler, digest
+                 FROM decision_read($1, $2, $3, $4, $5, $6, $7)"#,
+            &lists.keys,
+            &lists.types as &[Option<String>],
+            &lists.tags,
+            &after,
+            &staged,
+            most_rows,
+            with_origin
+        )
+        .fetch_all(self.pool());
+        let mut rows = self.bounded(rows).await?.into_iter();
+        let header =
+            rows.next().ok_or_else(|| Error::Unexpected("decision_read() gave no token".to_owned()))?;
+        let after = header.clause_after.unwrap_or_default();
+        let mut snapshot = Snapshot {
+            seen: after.into_iter().map(|after| Seen { after, staged: Vec::new() }).collect(),
+            whole: header.clause_whole.unwrap_or_default(),
+            text: header.snapshot,
+            head: header.head.unwrap_or_default().cast_unsigned(),
+            found: Vec::new(),
+        };
+        for row in rows {
+            if let (None, Some(id)) = (row.position, row.staged_id) {
+                for clause in from_zero(row.clauses, since.len())? {
+                    snapshot.seen[clause].staged.push(id);
+                }
+            }
+            let fresh = from_zero(row.fresh, since.len())?;
+            if fresh.is_empty() {
+                continue;
+            }
+            let event = SequencedEvent::from(Row {
+                looked_to: None,
+                position: row.position,
+                event_type: row.event_type,
+                event_tags: row.event_tags,
+                data: row.data,
+                metadata: row.metadata,
+                recorded_at: row.recorded_at,
+                command_id: row.command_id,
+                correlation_id: row.correlation_id,
+                causation_id: row.causation_id,
+                handler: row.handler,
+                digest: row.digest,
+            });
+            snapshot.found.push(Found { event, fresh });
+        }
+        Ok(snapshot)
+    }
+}
+
+/// What one statement saw, for some clauses.
+struct Snapshot {
+    /// For each clause.
+    seen: Vec<Seen>,
+    /// For each clause: whether all that it matches was found.
+    whole: Vec<bool>,
+    text: Option<String>,
+    head: u64,
+    found: Vec<Found>,
+}
+
+struct Found {
+    event: SequencedEvent,
+    /// The clauses to which it is news, counted from 0.
+    fresh: Vec<usize>,
+}
+
+/// Numbers of clauses, which the database counts from 1.
+fn from_zero(numbers: Option<Vec<i32>>, clauses: usize) -> Result<Vec<usize>, Error> {
+    let from_zero = |number: i32| usize::try_from(number - 1).ok().filter(|number| *number < clauses);
+    let numbers: Option<Vec<_>> = numbers.unwrap_or_default().into_iter().map(from_zero).collect();
+    numbers.ok_or_else(|| Error::Unexpected("decision_read() named a clause that is none".to_owned()))
 }
 
 /// A row of the functions that read.

@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use crate::{NewEvent, Query, append::Place, lock_key::clauses};
+
 /// What a decision read saw, as far as a later append must know it. Opaque to everyone but the store.
 ///
 /// It holds, for each clause of the query, a position up to which everything was seen, and the staged ids of the
@@ -42,6 +44,26 @@ impl ReadToken {
     pub fn at(position: u64) -> Self {
         let position = i64::try_from(position).unwrap_or(i64::MAX);
         Self { position: (position > 0).then_some(position), ..Self::default() }
+    }
+
+    /// Whether a later read can leave out what this one saw.
+    pub fn can_be_read_on(&self) -> bool {
+        self.snapshot.is_none()
+    }
+
+    /// The token of one who has seen what this one says of `query` and, besides, an event that was appended since, to a
+    /// certain place.
+    ///
+    /// Where that is a position, an append under a condition with this very query must have been made in the same batch:
+    /// its check is what tells that nothing else that matches lies below.
+    pub fn and_own(&mut self, query: &Query, event: &NewEvent, place: Place) {
+        for (clause, seen) in clauses(query).iter().zip(&mut self.seen) {
+            match place {
+                _ if !clause.matches(event) => {}
+                Place::Staged(id) => seen.staged.push(id),
+                Place::Position(position) => seen.after = seen.after.max(position),
+            }
+        }
     }
 
     /// What was seen of a query of so many clauses; none if the token is another query's.

@@ -1,6 +1,9 @@
 //! Several appends in one transaction, each with a condition and an outcome of its own.
 
-use weir_store::{Append, Condition, Error, Idempotency, NewEvent, Outcome, Provenance, Query, ReadToken};
+use weir_store::{
+    Append, Condition, Error, Idempotency, NewEvent, Outcome, Place, Provenance, Query, ReadRequest,
+    ReadToken,
+};
 
 use crate::fixture::{Fixture, data, event, query};
 
@@ -11,6 +14,8 @@ every_strategy! {
     an_id_that_comes_twice_in_a_batch_is_taken_once,
     an_unscoped_request_of_a_batch_is_refused_alone,
     a_batch_as_a_whole_is_one_append_to_those_outside,
+    reads_of_a_batch_are_one_snapshot_and_each_sees_its_own,
+    a_read_that_goes_on_shows_only_what_is_new_and_not_what_its_reader_has_written,
 }
 
 /// A request of a batch, as a test puts it.
@@ -42,7 +47,8 @@ async fn outcomes(f: &Fixture, requests: &[Request<'_>]) -> Vec<Result<Outcome, 
             builds_on: &r.builds_on,
         })
         .collect();
-    f.store.append_batch(&appends).await.unwrap()
+    let appended = f.store.append_batch(&appends).await.unwrap();
+    appended.into_iter().map(|appended| appended.map(|(outcome, _)| outcome)).collect()
 }
 
 fn values(outcomes: Vec<Result<Outcome, Error>>) -> Vec<Outcome> {
@@ -131,5 +137,73 @@ async fn a_batch_as_a_whole_is_one_append_to_those_outside(f: Fixture) {
     for (query, token) in [(&x, &x_token), (&y, &y_token)] {
         let mine = [event("B", &[], "3")];
         assert_eq!(f.append(&mine, Some((query, token))).await, Outcome::Conflict);
+    }
+}
+
+async fn reads_of_a_batch_are_one_snapshot_and_each_sees_its_own(f: Fixture) {
+    f.append(&[event("A", &["x:1"], "1"), event("A", &["y:1"], "2")], None).await;
+    f.flush().await;
+    f.append(&[event("A", &["x:1", "y:1"], "3"), event("B", &["y:1"], "4")], None).await;
+    let (x, y) = (query(&[(&["A"], &["x:1"])]), query(&[(&["A", "B"], &["y:1"]), (&["A"], &["x:1", "y:1"])]));
+    let requests = [&x, &y, &x].map(|query| ReadRequest { query, since: None });
+    let batch = f.store.read_batch(&requests).await.unwrap();
+    assert_eq!(batch.events.len(), 4, "each event once, whoever wants it");
+    for (read, (query, expected)) in
+        batch.reads.iter().zip([(&x, &["1", "3"][..]), (&y, &["2", "3", "4"]), (&x, &["1", "3"])])
+    {
+        assert!(read.is_whole);
+        let seen: Vec<_> = read.events.iter().map(|at| batch.events[*at].data.as_str()).collect();
+        assert_eq!(seen, expected);
+        let mine = [event("C", &[], "0")];
+        assert_eq!(f.append(&mine, Some((query, &read.token))).await, Outcome::Appended);
+    }
+}
+
+async fn a_read_that_goes_on_shows_only_what_is_new_and_not_what_its_reader_has_written(f: Fixture) {
+    let q = query(&[(&["A"], &["x:1"]), (&["B"], &["y:1"])]);
+    f.append(&[event("A", &["x:1"], "1")], None).await;
+    f.flush().await;
+    f.append(&[event("B", &["y:1"], "2")], None).await;
+    let mut token = f.read(&q).await.token;
+    // Round by round: somebody else writes and a flush may come between, or not; then the reader reads on and writes itself.
+    for round in 0..6 {
+        let (theirs, mine) = (format!("{round}.1"), format!("{round}.2"));
+        f.append(&[event("A", &["x:1"], &theirs), event("A", &["z:1"], "0")], None).await;
+        if round % 2 == 0 {
+            f.flush().await;
+        }
+        let on = f.store.read_batch(&[ReadRequest { query: &q, since: Some(&token) }]).await.unwrap();
+        let seen: Vec<_> = on.reads[0].events.iter().map(|at| on.events[*at].data.as_str()).collect();
+        assert_eq!(seen, [theirs.as_str()], "round {round}");
+        token = on.reads[0].token.clone();
+
+        let events = [event("B", &["y:1"], &mine), event("Other", &[], "0")];
+        let condition = Some(Condition { query: &q, token: &token });
+        let provenance = Provenance::default();
+        let append =
+            Append { events: &events, condition, provenance: &provenance, idempotency: None, builds_on: &[] };
+        let (outcome, places): (_, Vec<Place>) =
+            f.store.append_batch(&[append]).await.unwrap().remove(0).unwrap();
+        assert_eq!((outcome, places.len()), (Outcome::Appended, 2));
+        for (event, place) in events.iter().zip(places) {
+            token.and_own(&q, event, place);
+        }
+        if round % 3 == 0 {
+            f.flush().await;
+        }
+        assert!(
+            f.store
+                .read_batch(&[ReadRequest { query: &q, since: Some(&token) }])
+                .await
+                .unwrap()
+                .events
+                .is_empty()
+        );
+        let probe = [event("C", &[], "0")];
+        assert_eq!(
+            f.append(&probe, Some((&q, &token))).await,
+            Outcome::Appended,
+            "round {round}: all of it was seen"
+        );
     }
 }

@@ -141,6 +141,7 @@ async fn a_change_of_strategy_loses_and_reorders_nothing_while_appends_run() {
         f.store.set_strategy(strategy).await.unwrap();
         let head = f.store.head().await.unwrap();
         while f.store.head().await.unwrap() < head + 10 {
+            assert!(!writers.iter().any(tokio::task::JoinHandle::is_finished), "a writer has given up");
             tokio::task::yield_now().await;
         }
     }
