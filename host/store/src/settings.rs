@@ -1,6 +1,6 @@
 //! The settings of a store: they hold for every host.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
 use crate::{Error, Store, Strategy, flusher::BATCH};
 
@@ -31,13 +31,15 @@ pub struct SettingsChange {
 pub struct OutcomesKept(u64);
 
 impl OutcomesKept {
-    const LEAST: u64 = 60;
-    const MOST: u64 = 10 * 365 * 24 * 60 * 60;
+    /// Long enough to send a request again.
+    pub const LEAST: Self = Self(60);
+    /// Longer is a mistake.
+    pub const MOST: Self = Self(10 * 365 * 24 * 60 * 60);
 
     /// # Errors
-    /// If it is too short to send a request again, or so long that it must be a mistake.
+    /// If it is less than [`Self::LEAST`] or more than [`Self::MOST`].
     pub fn from_seconds(seconds: u64) -> Result<Self, InvalidOutcomesKept> {
-        if (Self::LEAST..=Self::MOST).contains(&seconds) {
+        if (Self::LEAST.0..=Self::MOST.0).contains(&seconds) {
             Ok(Self(seconds))
         } else {
             Err(InvalidOutcomesKept(seconds))
@@ -55,12 +57,6 @@ impl OutcomesKept {
     }
 }
 
-impl From<OutcomesKept> for Duration {
-    fn from(kept: OutcomesKept) -> Self {
-        Self::from_secs(kept.0)
-    }
-}
-
 /// A time for which outcomes can't be kept, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidOutcomesKept(pub u64);
@@ -71,8 +67,8 @@ impl fmt::Display for InvalidOutcomesKept {
             f,
             "outcomes can't be kept for {} seconds: {} (a minute) is the least, {} (ten years) the most",
             self.0,
-            OutcomesKept::LEAST,
-            OutcomesKept::MOST
+            OutcomesKept::LEAST.0,
+            OutcomesKept::MOST.0
         )
     }
 }
