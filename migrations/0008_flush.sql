@@ -195,15 +195,3 @@ BEGIN
     RETURN true;
 END
 $$;
-
--- Allows conditions with items that have no type or no tag, or forbids them; under the same lock, because every
--- append takes the store's lock only where they are allowed.
-CREATE FUNCTION allow_unscoped_conditions(allowed boolean) RETURNS void
-LANGUAGE plpgsql VOLATILE
-AS $$
-BEGIN
-    LOCK TABLE store IN ACCESS EXCLUSIVE MODE;
-    UPDATE store SET unscoped_conditions = allowed;
-    PERFORM pg_notify('weir_' || current_schema(), 'settings');
-END
-$$;

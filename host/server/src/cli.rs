@@ -12,6 +12,8 @@ mod read;
 mod remote;
 mod send;
 mod serve;
+mod settings;
+mod status;
 mod strategy;
 mod text;
 mod watch_files;
@@ -44,6 +46,10 @@ enum Command {
     Deploy(deploy::DeployArgs),
     /// Show or change how appends keep out of each other's way
     Strategy(strategy::StrategyArgs),
+    /// Show or change the settings that hold for every host of a store
+    Settings(settings::SettingsArgs),
+    /// Show how a host and its store are doing
+    Status(status::StatusArgs),
     /// Send a command
     Send(send::SendArgs),
     /// Read the event log, or follow it
@@ -66,6 +72,8 @@ impl Cli {
             Command::Migrate(args) => on_tokio(migrate::run(args)),
             Command::Deploy(args) => deploy::run(&args),
             Command::Strategy(args) => strategy::run(&args),
+            Command::Settings(args) => settings::run(&args),
+            Command::Status(args) => status::run(&args),
             Command::Send(args) => send::run(&args),
             Command::Events(args) => events::run(&args),
             Command::Read(args) => read::run(&args),

@@ -74,6 +74,7 @@ pub(crate) async fn handle(host: &Host, request: Request) -> Result<Answer, Fail
     let mut attempts = 0;
     loop {
         attempts += 1;
+        host.metrics.attempts().inc();
         let (boundary, token, events) = match decide(host, &handler, &command).await? {
             Decided::Accept { boundary, token, events } => (boundary, token, events),
             Decided::Reject(rejection) => {
@@ -94,7 +95,11 @@ pub(crate) async fn handle(host: &Host, request: Request) -> Result<Answer, Fail
             idempotency: idempotency.as_ref(),
             builds_on: &[],
         };
-        match host.store.append(append).await? {
+        let outcome = host.store.append(append).await?;
+        if matches!(outcome, Outcome::Conflict | Outcome::Undermined) {
+            host.metrics.conflicts().inc();
+        }
+        match outcome {
             Outcome::Appended => return Ok(answer),
             Outcome::Repeated => {
                 return earlier_answer(host, &request).await?.ok_or(Failure::Conflict(attempts));

@@ -18,6 +18,15 @@ pub(crate) struct Loaded {
     pub(crate) version_id: i32,
 }
 
+/// An active handler, whether this host could load it or not.
+pub(crate) struct Active {
+    pub(crate) name: String,
+    /// The version's digest, in hexadecimal.
+    pub(crate) version: String,
+    /// Why this host can't run it, if it can't.
+    pub(crate) unready: Option<String>,
+}
+
 /// Why no handler takes a command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotFound {
@@ -110,6 +119,21 @@ impl Handlers {
                 Entry::Unready { .. } => None,
             })
             .collect()
+    }
+
+    /// All active handlers, by name.
+    pub(crate) fn all(&self) -> Vec<Active> {
+        let active = self.active();
+        let all = active.iter().map(|(name, entry)| match entry {
+            Entry::Ready(loaded) => {
+                Active { name: name.clone(), version: loaded.handler.version().to_string(), unready: None }
+            }
+            Entry::Unready { version, reason } => {
+                let hex = version.digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                Active { name: name.clone(), version: hex, unready: Some(reason.clone()) }
+            }
+        });
+        all.collect()
     }
 
     /// Loads a component, records it as its handler's active version and lets this host use it at once.

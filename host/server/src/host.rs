@@ -1,13 +1,21 @@
 //! What a command runs in: the store, the runtime, the loaded handlers, and the bounds of one process.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use uuid::Uuid;
 use weir_runtime::{Call, Command, Deciding, Failure, Runtime};
-use weir_store::{Flusher, HeadWatch, Store};
+use weir_store::{Flusher, FlusherStats, HeadWatch, Store};
 
-use crate::handlers::{Handlers, Loaded};
+use crate::{
+    handlers::{Handlers, Loaded},
+    metrics::{Metrics, StoreMetrics},
+};
 
 /// Commands under way at once; past it a caller is turned away at once.
 const COMMANDS: usize = 2048;
@@ -22,11 +30,22 @@ pub(crate) struct Host {
     pub(crate) shutdown: CancellationToken,
     /// Commands under way. They are waited for.
     pub(crate) commands: TaskTracker,
+    pub(crate) metrics: StoreMetrics,
+    pub(crate) flusher: Flushing,
+    pub(crate) began: Instant,
     places: Arc<Semaphore>,
     instances: Arc<Semaphore>,
     background: TaskTracker,
     /// Cancelled when the background tasks may end: after the last command.
     rest: CancellationToken,
+}
+
+/// This host's flusher, from outside.
+#[derive(Clone)]
+pub(crate) struct Flushing {
+    /// As the store's lease names it.
+    pub(crate) id: Uuid,
+    pub(crate) stats: Arc<FlusherStats>,
 }
 
 impl Host {
@@ -36,15 +55,20 @@ impl Host {
         store: Store,
         runtime: Runtime,
         instances: u32,
+        metrics: &Arc<Metrics>,
     ) -> Result<Self, weir_store::Error> {
         let (background, rest) = (TaskTracker::new(), CancellationToken::new());
         let watch = HeadWatch::new(store.clone());
         let handlers = Handlers::new(store.clone(), runtime);
         handlers.catch_up().await?;
+        let flusher = Flusher::new(store.clone());
         let host = Self {
             head: watch.head(),
             handlers: handlers.clone(),
-            store: store.clone(),
+            metrics: metrics.of_store(store.name()),
+            flusher: Flushing { id: flusher.id(), stats: flusher.stats() },
+            began: Instant::now(),
+            store,
             shutdown: CancellationToken::new(),
             commands: TaskTracker::new(),
             places: Arc::new(Semaphore::new(COMMANDS)),
@@ -54,7 +78,7 @@ impl Host {
         };
         background.spawn(handlers.follow(watch.deployments(), rest.clone()));
         background.spawn(watch.run(rest.clone()));
-        background.spawn(Flusher::new(store).run(rest));
+        background.spawn(flusher.run(rest));
         Ok(host)
     }
 
@@ -91,10 +115,11 @@ impl Host {
         // The semaphore is never closed. It stands before the pool of instances, which does not wait.
         let slot = self.instances.clone().acquire_owned().await.ok();
         let (handler, command) = (handler.handler.clone(), command.clone());
-        on_blocking_thread(move || {
+        let time = self.metrics.handler_run(handler.name());
+        on_blocking_thread(time.clone(), move || {
             let mut deciding = handler.begin(&command)?;
             let answer = first(&mut deciding)?;
-            Ok((Guest { deciding, slot }, answer))
+            Ok((Guest { deciding, slot, time }, answer))
         })
         .await
     }
@@ -104,6 +129,7 @@ impl Host {
 pub(crate) struct Guest {
     deciding: Deciding,
     slot: Option<OwnedSemaphorePermit>,
+    time: Histogram,
 }
 
 impl Guest {
@@ -113,10 +139,10 @@ impl Guest {
         self,
         work: impl FnOnce(&mut Deciding) -> Result<T, Failure> + Send + 'static,
     ) -> Result<(Self, T), Failure> {
-        let Self { mut deciding, slot } = self;
-        on_blocking_thread(move || {
+        let Self { mut deciding, slot, time } = self;
+        on_blocking_thread(time.clone(), move || {
             let answer = work(&mut deciding)?;
-            Ok((Self { deciding, slot }, answer))
+            Ok((Self { deciding, slot, time }, answer))
         })
         .await
     }
@@ -127,10 +153,18 @@ impl Guest {
     }
 }
 
+/// The time counts from when the thread begins: what it waited for is no work of the handler's.
 async fn on_blocking_thread<T: Send + 'static>(
+    time: Histogram,
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    match tokio::task::spawn_blocking(work).await {
+    let timed = move || {
+        let began = Instant::now();
+        let result = work();
+        time.observe(began.elapsed().as_secs_f64());
+        result
+    };
+    match tokio::task::spawn_blocking(timed).await {
         Ok(result) => result,
         // The runtime's own panic, not the guest's: there is no answer to give in its place.
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),

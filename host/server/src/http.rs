@@ -8,10 +8,12 @@ mod handlers;
 mod health;
 mod import;
 mod line;
+mod metrics;
 mod problem;
 mod query;
 mod read;
-mod strategy;
+mod settings;
+mod status;
 
 use axum::{
     Router,
@@ -40,7 +42,9 @@ pub(crate) async fn serve(listener: TcpListener, host: Host) -> std::io::Result<
         .route("/v1/append", post(append::append))
         .route("/v1/import", post(import::import))
         .route("/v1/handlers", get(handlers::list).post(handlers::deploy))
-        .route("/v1/strategy", get(strategy::show).put(strategy::change))
+        .route("/v1/settings", get(settings::show).put(settings::change))
+        .route("/v1/status", get(status::show))
+        .route("/metrics", get(metrics::scrape))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .method_not_allowed_fallback(async || Problem::method_not_allowed())

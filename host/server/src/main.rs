@@ -1,7 +1,7 @@
 //! `weir`: hosts command handlers that are WebAssembly components over an event log in PostgreSQL.
 //!
 //! In reading order: `command` is the flow of one command; `host` is what it runs in; `handlers` finds and
-//! keeps the loaded handlers; `http` and `cli` are the two ways in.
+//! keeps the loaded handlers; `metrics` and `status` tell how it is doing; `http` and `cli` are the two ways in.
 
 mod answer;
 mod command;
@@ -9,6 +9,9 @@ mod translate;
 
 mod handlers;
 mod host;
+
+mod metrics;
+mod status;
 
 mod http;
 

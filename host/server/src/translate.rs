@@ -25,9 +25,9 @@ pub(crate) fn widened(boundary: &Query, items: Vec<QueryItem>, settings: Setting
 
 fn lockable(boundary: Query, settings: Settings) -> Result<Query, String> {
     match boundary.unscoped() {
-        Some(unscoped) if !settings.unscoped_conditions => {
-            Err(format!("{unscoped} (a store may allow it, at that price: weir strategy unscoped allow)"))
-        }
+        Some(unscoped) if !settings.unscoped_conditions => Err(format!(
+            "{unscoped} (a store may allow it, at that price: weir settings set unscoped-conditions true)"
+        )),
         _ => Ok(boundary),
     }
 }
@@ -102,11 +102,15 @@ fn complaint(what: &str, name: &str, error: impl Display) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_store::Strategy;
+    use weir_store::{OutcomesKept, Strategy};
 
     use super::*;
 
-    const SCOPED: Settings = Settings { strategy: Strategy::Staging, unscoped_conditions: false };
+    const SCOPED: Settings = Settings {
+        strategy: Strategy::Staging,
+        unscoped_conditions: false,
+        outcomes_kept: OutcomesKept::LEAST,
+    };
 
     #[test]
     fn a_malformed_answer_is_told_by_place_and_reason() {

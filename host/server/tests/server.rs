@@ -44,6 +44,8 @@ mod dev;
 mod events;
 #[path = "server/ids.rs"]
 mod ids;
+#[path = "server/metrics.rs"]
+mod metrics;
 #[path = "server/outages.rs"]
 mod outages;
 #[path = "server/plain_store.rs"]
@@ -56,7 +58,11 @@ mod race;
 mod refusals;
 #[path = "server/restore.rs"]
 mod restore;
+#[path = "server/settings.rs"]
+mod settings;
 #[path = "server/shutdown.rs"]
 mod shutdown;
+#[path = "server/status.rs"]
+mod status;
 #[path = "server/strategies.rs"]
 mod strategies;

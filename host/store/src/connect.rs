@@ -169,6 +169,11 @@ impl Store {
         self.readers.close().await;
     }
 
+    /// What it is called: its schema.
+    pub fn name(&self) -> &str {
+        self.schema.as_str()
+    }
+
     pub(crate) fn pool(&self) -> &PgPool {
         &self.pool
     }

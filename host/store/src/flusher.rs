@@ -9,7 +9,13 @@
 //!      └──────lease lost──────┴───────────────────────────┘
 //! ```
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
 
 use sqlx::postgres::types::PgInterval;
 use tokio_util::sync::CancellationToken;
@@ -39,12 +45,57 @@ pub struct Flusher {
     /// Rows of the next flush: fewer, after one that took too long.
     batch: i32,
     forget_at: Instant,
+    stats: Arc<FlusherStats>,
+}
+
+/// What a flusher has done so far, for whoever watches over it.
+#[derive(Debug, Default)]
+pub struct FlusherStats {
+    leads: AtomicBool,
+    flushes: AtomicU64,
+    events: AtomicU64,
+}
+
+impl FlusherStats {
+    /// Whether it had the lease when it last asked.
+    pub fn leads(&self) -> bool {
+        self.leads.load(Relaxed)
+    }
+
+    /// Flushes that moved something.
+    pub fn flushes(&self) -> u64 {
+        self.flushes.load(Relaxed)
+    }
+
+    /// Events that it has numbered.
+    pub fn events(&self) -> u64 {
+        self.events.load(Relaxed)
+    }
+
+    fn count(&self, flushed: u64) {
+        if flushed > 0 {
+            self.flushes.fetch_add(1, Relaxed);
+            self.events.fetch_add(flushed, Relaxed);
+        }
+    }
 }
 
 impl Flusher {
     /// A flusher that does not lead yet.
     pub fn new(store: Store) -> Self {
-        Self { store, id: Uuid::now_v7(), renew_at: None, batch: BATCH, forget_at: Instant::now() + FORGET }
+        let forget_at = Instant::now() + FORGET;
+        let stats = Arc::default();
+        Self { store, id: Uuid::now_v7(), renew_at: None, batch: BATCH, forget_at, stats }
+    }
+
+    /// How the store's lease names it: see [`crate::Lease::holder`].
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// What it does, while it runs.
+    pub fn stats(&self) -> Arc<FlusherStats> {
+        self.stats.clone()
     }
 
     /// Flushes until shutdown, then once more, and gives up the lease. Failures are logged and tried again.
@@ -82,9 +133,10 @@ impl Flusher {
                 return Ok(false);
             }
             match self.store.flush_once(self.batch).await {
-                Ok(more) => {
+                Ok(flush) => {
+                    self.stats.count(flush.events);
                     self.batch = (self.batch * 2).min(BATCH);
-                    if !more {
+                    if !flush.more {
                         break;
                     }
                 }
@@ -108,7 +160,9 @@ impl Flusher {
         let lease = PgInterval { months: 0, days: 0, microseconds: LEASE.as_micros() as i64 };
         let lead = sqlx::query_scalar!(r#"SELECT take_lease($1, $2) AS "leads!""#, self.id, lease)
             .fetch_one(self.store.control());
-        let leads = self.store.bounded(lead).await?;
+        let leads = self.store.bounded(lead).await;
+        self.stats.leads.store(*leads.as_ref().unwrap_or(&false), Relaxed);
+        let leads = leads?;
         if leads {
             self.renew_at = Some(now + RENEWAL);
         }
@@ -119,18 +173,34 @@ impl Flusher {
     }
 
     async fn hand_over(&mut self) -> Result<(), Error> {
-        while self.store.flush_once(self.batch).await? {}
+        self.stats.leads.store(false, Relaxed);
+        loop {
+            let flush = self.store.flush_once(self.batch).await?;
+            self.stats.count(flush.events);
+            if !flush.more {
+                break;
+            }
+        }
         let give_up = sqlx::query!("DELETE FROM flusher_lease WHERE holder = $1", self.id)
             .execute(self.store.control());
         self.store.bounded(give_up).await.map(|_| ())
     }
 }
 
+/// What one flush has done.
+pub(crate) struct Flush {
+    /// Moved and numbered by it.
+    pub(crate) events: u64,
+    /// Whether some are left.
+    pub(crate) more: bool,
+}
+
 impl Store {
-    /// Flushes one batch of at most so many rows, if anything is staged, and returns whether more is.
-    pub(crate) async fn flush_once(&self, batch: i32) -> Result<bool, Error> {
-        let flush =
-            sqlx::query_scalar!(r#"SELECT more AS "more!" FROM flush($1)"#, batch).fetch_one(self.control());
-        self.bounded(flush).await
+    /// Flushes one batch of at most so many rows, if anything is staged.
+    pub(crate) async fn flush_once(&self, batch: i32) -> Result<Flush, Error> {
+        let flush = sqlx::query!(r#"SELECT flushed AS "flushed!", more AS "more!" FROM flush($1)"#, batch)
+            .fetch_one(self.control());
+        let row = self.bounded(flush).await?;
+        Ok(Flush { events: u64::try_from(row.flushed).unwrap_or_default(), more: row.more })
     }
 }

@@ -24,11 +24,14 @@ mod token;
 mod cursor;
 mod flusher;
 mod log;
+mod settings;
 mod strategy;
 mod watch;
 
 mod import;
 mod registry;
+
+mod status;
 
 mod connect;
 mod error;
@@ -39,7 +42,7 @@ pub use connect::{SchemaName, Store, StoreConfig};
 pub use cursor::{Cursor, InvalidCursor};
 pub use error::Error;
 pub use event::{EventType, InvalidData, InvalidName, Json, NewEvent, Tag};
-pub use flusher::Flusher;
+pub use flusher::{Flusher, FlusherStats};
 pub use import::{ImportError, ImportedEvent};
 pub use log::{Filter, LoggedEvent, Page};
 pub use migrate::{MigrateError, check_migrated, migrate};
@@ -49,7 +52,9 @@ pub use read::{
     BatchRead, DecisionRead, Origin, ReadOptions, ReadRequest, Reading, RequestRead, SequencedEvent,
 };
 pub use registry::{ActiveVersion, Deployed, HandlerVersion};
-pub use strategy::{Settings, Strategy};
+pub use settings::{InvalidOutcomesKept, OutcomesKept, Settings, SettingsChange};
+pub use status::{Connections, Depth, Epoch, HeldBack, Lease, StoreStatus, TableBytes};
+pub use strategy::Strategy;
 pub use token::{InvalidToken, ReadToken};
 pub use watch::HeadWatch;
 

@@ -31,6 +31,8 @@ mod races;
 mod reads;
 #[path = "store/set_up.rs"]
 mod set_up;
+#[path = "store/status.rs"]
+mod status;
 #[path = "store/strategies.rs"]
 mod strategies;
 #[path = "store/unscoped.rs"]

@@ -10,7 +10,7 @@ use weir_runtime::Runtime;
 use weir_store::{Store, StoreConfig};
 
 use super::{DatabaseArgs, GuestArgs, ListenArgs, log_to_stderr, stop_signal};
-use crate::{host::Host, http};
+use crate::{host::Host, http, metrics::Metrics};
 
 /// How long commands under way are waited for at the end.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<()> {
 pub(super) async fn start(config: &StoreConfig, guests: &GuestArgs) -> anyhow::Result<Host> {
     let store = Store::new(config)?;
     let runtime = Runtime::new(guests.config()).context("can't set up the WebAssembly runtime")?;
-    Ok(Host::start(store, runtime, guests.instances).await?)
+    Ok(Host::start(store, runtime, guests.instances, &Metrics::new()).await?)
 }
 
 /// Serves until `stop`, then sees the commands under way to their end.

@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
-use clap::{Args, Subcommand, ValueEnum};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use clap::{Args, Subcommand};
+use serde_json::json;
 use weir_store::Strategy;
 
-use super::remote::{ANSWER_BYTES, RemoteArgs, agent};
+use super::{remote::RemoteArgs, settings::ask};
+use crate::status::Settings;
 
 #[derive(Args)]
 pub(crate) struct StrategyArgs {
@@ -27,51 +26,15 @@ enum Action {
         /// global, boundary, hybrid or staging
         strategy: Strategy,
     },
-    /// Allow conditions with items that have no type or no tag, or refuse them
-    Unscoped {
-        /// Allowed, such an append waits for all others
-        rule: Rule,
-    },
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Rule {
-    Allow,
-    Refuse,
-}
-
-#[derive(Deserialize)]
-struct Settings {
-    strategy: String,
-    unscoped_conditions: bool,
-    held_back_ms: Option<u64>,
 }
 
 pub(crate) fn run(args: &StrategyArgs) -> anyhow::Result<ExitCode> {
     let change = match args.action {
         Action::Show => None,
         Action::Set { strategy } => Some(json!({ "strategy": strategy.as_str() })),
-        Action::Unscoped { rule } => Some(json!({ "unscoped_conditions": matches!(rule, Rule::Allow) })),
     };
     show(&ask(&args.remote, change)?)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn ask(remote: &RemoteArgs, change: Option<Value>) -> anyhow::Result<Settings> {
-    let address = remote.address("/v1/strategy");
-    let result = match change {
-        None => agent(false).get(&address).call(),
-        Some(change) => agent(false).put(&address).send_json(change),
-    };
-    match remote.answer(result)? {
-        Ok(mut response) => response
-            .body_mut()
-            .with_config()
-            .limit(ANSWER_BYTES)
-            .read_json()
-            .context("can't understand the answer"),
-        Err(problem) => bail!("{}: {}", problem.title, problem.detail),
-    }
 }
 
 fn show(settings: &Settings) -> anyhow::Result<()> {
@@ -102,9 +65,6 @@ fn show(settings: &Settings) -> anyhow::Result<()> {
     match settings.unscoped_conditions {
         true => println!("Conditions without a type or a tag are allowed, and wait for all other appends."),
         false => println!("Conditions without a type or a tag are refused."),
-    }
-    if let Some(held_back) = settings.held_back_ms {
-        println!("The oldest running transaction holds followers back by {held_back} ms.");
     }
     Ok(())
 }

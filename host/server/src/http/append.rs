@@ -13,7 +13,7 @@ use uuid::Uuid;
 use weir_store::{Append, Condition, Idempotency, NewEvent, Outcome, Provenance, Query, ReadToken};
 
 use super::{body, line, problem::Problem, query::ConditionBody};
-use crate::host::Host;
+use crate::{host::Host, metrics::AppendOutcome};
 
 /// What is kept as the answer to an append. Whoever sends it again is told what it is asking for.
 const ANSWER: &str = r#"{"outcome":"appended"}"#;
@@ -62,7 +62,10 @@ pub(super) async fn append(
     // A task of its own: a caller that hangs up does not leave a connection in the middle of a statement.
     let commands = host.commands.clone();
     let task = commands.spawn(async move {
-        let _place = host.accept().map_err(crate::command::Failure::Overloaded)?;
+        let _place = host.accept().map_err(|most| {
+            host.metrics.appends(AppendOutcome::Overloaded).inc();
+            crate::command::Failure::Overloaded(most)
+        })?;
         let condition = condition.as_ref().map(|(query, token)| Condition { query, token });
         let append = Append {
             events: &events,
@@ -71,7 +74,9 @@ pub(super) async fn append(
             idempotency: idempotency.as_ref(),
             builds_on: &[],
         };
-        match host.store.append(append).await? {
+        let outcome = host.store.append(append).await;
+        host.metrics.appends(AppendOutcome::of(&outcome)).inc();
+        match outcome? {
             Outcome::Appended => {}
             Outcome::Repeated => same_as_before(&host, &provenance.command_id, fingerprint).await?,
             Outcome::Conflict | Outcome::Undermined => return Err(conflict()),

@@ -46,7 +46,11 @@ pub(super) async fn submit(
     let began = std::time::Instant::now();
     // A task of its own: a caller that hangs up does not stop a command half-way.
     let commands = host.commands.clone();
-    let task = commands.spawn(async move { command::handle(&host, request).await });
+    let task = commands.spawn(async move {
+        let result = command::handle(&host, request).await;
+        host.metrics.ended(&result, began.elapsed());
+        result
+    });
     let result = match task.await {
         Ok(result) => result,
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),

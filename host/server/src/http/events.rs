@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use weir_store::{Cursor, Filter, LoggedEvent};
 
 use super::{line, problem::Problem};
-use crate::host::Host;
+use crate::{host::Host, metrics::OpenStream};
 
 /// Events of one page: what a stream holds in memory.
 const PAGE: u32 = 500;
@@ -58,6 +58,7 @@ pub(super) async fn read(
     let format = if accepts.contains("text/event-stream") { Format::ServerSent } else { Format::Ndjson };
     // A plain read ends where the log ended when it began, however fast it grows.
     let until = if wanted.follow { None } else { Some(host.store.end().await?) };
+    let open = wanted.follow.then(|| host.metrics.follower());
     let mut follower = Follower {
         head: host.head.clone(),
         host,
@@ -69,6 +70,7 @@ pub(super) async fn read(
         quiet_since: Instant::now(),
         format,
         ready: Vec::new(),
+        _open: open,
     };
     // The first page is fetched before the answer begins: what goes wrong there can still be said.
     follower.look().await?;
@@ -93,6 +95,8 @@ struct Follower {
     quiet_since: Instant,
     format: Format,
     ready: Vec<LoggedEvent>,
+    /// Counted while it is open, if it waits for more.
+    _open: Option<OpenStream>,
 }
 
 impl Follower {

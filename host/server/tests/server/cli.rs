@@ -73,7 +73,14 @@ fn send_reads_its_data_from_a_file_or_the_standard_input() {
 
 #[test]
 fn without_a_host_the_complaint_says_what_to_do() {
-    for arguments in [&["send", "x"][..], &["events"], &["events", "--follow"], &["deploy", file!()]] {
+    for arguments in [
+        &["send", "x"][..],
+        &["status"],
+        &["settings"],
+        &["events"],
+        &["events", "--follow"],
+        &["deploy", file!()],
+    ] {
         let mut command = weir(arguments);
         command
             .env("WEIR_URL", "http://127.0.0.1:1")
@@ -179,14 +186,16 @@ fn migrate_can_be_run_again() {
 
 #[test]
 fn every_command_has_its_help() {
-    for command in ["dev", "serve", "migrate", "deploy", "send", "events"] {
+    for command in ["dev", "serve", "migrate", "deploy", "settings", "status", "send", "events"] {
         let help = Run::of(&[command, "--help"]).succeeded();
         assert!(help.contains(&format!("Usage: weir {command}")), "{help}");
         assert!(Run::of(&["help", command]).succeeded().contains("Usage: "));
     }
     let help = Run::of(&["--help"]).succeeded();
     assert!(
-        ["dev", "serve", "migrate", "deploy", "send", "events"].iter().all(|name| help.contains(name)),
+        ["dev", "serve", "migrate", "deploy", "settings", "status", "send", "events"]
+            .iter()
+            .all(|name| help.contains(name)),
         "{help}"
     );
     assert_eq!(Run::of(&["--version"]).succeeded(), concat!("weir ", env!("CARGO_PKG_VERSION"), "\n"));

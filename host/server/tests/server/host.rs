@@ -89,6 +89,10 @@ impl Host {
         request.send(body).map(Answer::of)
     }
 
+    pub(crate) fn put(&self, path: &str, body: &str) -> Answer {
+        Answer::of(self.agent.put(self.at(path)).send(body).unwrap())
+    }
+
     pub(crate) fn get(&self, path: &str) -> Answer {
         Answer::of(self.agent.get(self.at(path)).call().unwrap())
     }

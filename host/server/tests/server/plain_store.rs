@@ -43,7 +43,7 @@ fn what_was_read_can_be_decided_on_and_a_match_that_came_since_is_a_conflict() {
     let store = Store::new();
     let host = Host::start(&store);
     for strategy in ["staging", "global", "boundary", "hybrid"] {
-        host.agent().put(host.at("/v1/strategy")).send_json(json!({ "strategy": strategy })).unwrap();
+        host.put("/v1/settings", &json!({ "strategy": strategy }).to_string()).ok();
         let (mine, other) = (format!("x:{strategy}"), format!("y:{strategy}"));
         let q = query(&["A", "B"], &[&mine]);
         let (events, end) = read(&host, &json!({ "query": q }));
@@ -114,7 +114,7 @@ fn a_position_serves_as_a_token_where_positions_come_in_order_and_nothing_stands
     with(json!({ "query": q, "after": 1 })).ok();
     let detail = with(json!({ "query": q, "after": 1000 })).problem(400, "position-is-no-token");
     assert_says(&detail, &["position 1000", "token of a read"]);
-    host.agent().put(host.at("/v1/strategy")).send_json(json!({ "strategy": "boundary" })).unwrap();
+    host.put("/v1/settings", &json!({ "strategy": "boundary" }).to_string()).ok();
     append(&host, &json!({ "events": [event("A", &["x:3"], &json!(1))] })).ok();
     with(json!({ "query": q, "after": 4 })).problem(400, "position-is-no-token");
     with(json!({ "query": query(&["A"], &["x:2"]) })).ok();

