@@ -74,7 +74,8 @@ pub enum Place {
 pub type Appended = Result<(Outcome, Vec<Place>), Error>;
 
 impl Store {
-    /// Appends events if the condition holds: one statement, one round trip, one commit.
+    /// Appends events if the condition holds: one statement, one round trip, one commit. Waits while the flusher is far
+    /// behind.
     ///
     /// # Errors
     /// [`Error::TooManyEvents`], [`Error::TooManyLocks`], [`Error::Unscoped`], [`Error::ForeignToken`] and
@@ -101,6 +102,7 @@ impl Store {
             return Ok(appends.iter().map(|_| Ok((Outcome::Appended, Vec::new()))).collect());
         }
         let batch = Batch::of(appends)?;
+        self.until_flusher_keeps_up().await?;
         let mut strategy = self.settings().await?.strategy;
         loop {
             let (statuses, places) = self.call_append(strategy, &batch).await?;

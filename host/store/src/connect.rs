@@ -18,6 +18,9 @@ use crate::{
     error::{classify, classify_write},
 };
 
+/// With more events staged than this, appends wait for the flusher.
+const MOST_STAGED: u64 = 20_000;
+
 /// The name of the schema that holds a store: lower-case letters, digits and `_`, at most 50 bytes, a letter
 /// first. (Its name is part of a notification channel's, and never needs quotes.)
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,6 +119,8 @@ pub struct Store {
     /// Told of every append of this process: by its flusher, and by those who follow the log.
     appended: Arc<watch::Sender<()>>,
     settings: Arc<Mutex<Option<Settings>>>,
+    /// About how many events are staged, as the flusher last saw it.
+    depth: Arc<watch::Sender<u64>>,
 }
 
 impl Store {
@@ -150,6 +155,7 @@ impl Store {
             deadline: config.deadline,
             appended: Arc::new(watch::Sender::new(())),
             settings: Arc::default(),
+            depth: Arc::new(watch::Sender::new(0)),
         })
     }
 
@@ -202,6 +208,23 @@ impl Store {
 
     pub(crate) fn announce_append(&self) {
         self.appended.send_replace(());
+    }
+
+    pub(crate) fn know_depth(&self, depth: u64) {
+        self.depth.send_replace(depth);
+    }
+
+    /// Waits while the flusher is behind, so that appends slow down before staging does.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if it does not catch up in time.
+    pub(crate) async fn until_flusher_keeps_up(&self) -> Result<(), Error> {
+        let mut depth = self.depth.subscribe();
+        let keeps_up = depth.wait_for(|depth| *depth <= MOST_STAGED);
+        let behind = || {
+            Error::Busy(format!("the flusher is behind: about {} events are staged", *self.depth.borrow()))
+        };
+        tokio::time::timeout(self.deadline / 2, keeps_up).await.map(|_| ()).map_err(|_| behind())
     }
 
     pub(crate) fn known_settings(&self) -> Option<Settings> {

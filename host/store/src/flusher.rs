@@ -33,6 +33,11 @@ const POLL: Duration = Duration::from_millis(50);
 pub(crate) const BATCH: i32 = 2000;
 /// How often the leader also forgets outcomes that are too old.
 const FORGET: Duration = Duration::from_secs(60);
+/// How many events are flushed before the floor of staging is raised over them, and how often it is tried.
+const FLOOR_EVENTS: u64 = 20_000;
+const FLOOR_TRY: Duration = Duration::from_secs(1);
+/// How often a host looks how deep staging is.
+const DEPTH_LOOK: Duration = Duration::from_millis(200);
 /// How long to leave a database in peace that has just failed.
 const RECOVERY: Duration = Duration::from_millis(500);
 
@@ -45,7 +50,19 @@ pub struct Flusher {
     /// Rows of the next flush: fewer, after one that took too long.
     batch: i32,
     forget_at: Instant,
+    look_at: Instant,
+    floor: Floor,
     stats: Arc<FlusherStats>,
+}
+
+/// On the way to raising the floor of staging, behind which a flush begins: see `floor_candidate()` in migrations/.
+#[derive(Debug)]
+struct Floor {
+    /// Events flushed since it was raised.
+    flushed: u64,
+    try_at: Instant,
+    /// The next floor, and the transactions that may still stage below it.
+    candidate: Option<(i64, Vec<String>)>,
 }
 
 /// What a flusher has done so far, for whoever watches over it.
@@ -83,9 +100,17 @@ impl FlusherStats {
 impl Flusher {
     /// A flusher that does not lead yet.
     pub fn new(store: Store) -> Self {
-        let forget_at = Instant::now() + FORGET;
-        let stats = Arc::default();
-        Self { store, id: Uuid::now_v7(), renew_at: None, batch: BATCH, forget_at, stats }
+        let now = Instant::now();
+        Self {
+            store,
+            id: Uuid::now_v7(),
+            renew_at: None,
+            batch: BATCH,
+            forget_at: now + FORGET,
+            look_at: now,
+            floor: Floor { flushed: 0, try_at: now, candidate: None },
+            stats: Arc::default(),
+        }
     }
 
     /// How the store's lease names it: see [`crate::Lease::holder`].
@@ -130,12 +155,16 @@ impl Flusher {
     pub async fn run_once(&mut self) -> Result<bool, Error> {
         loop {
             if !self.leads().await? {
+                self.look_at_depth().await?;
                 return Ok(false);
             }
             match self.store.flush_once(self.batch).await {
                 Ok(flush) => {
                     self.stats.count(flush.events);
                     self.batch = (self.batch * 2).min(BATCH);
+                    self.floor.flushed += flush.events;
+                    self.raise_floor().await?;
+                    self.look_at_depth().await?;
                     if !flush.more {
                         break;
                     }
@@ -149,6 +178,46 @@ impl Flusher {
             self.forget_at = Instant::now() + FORGET;
         }
         Ok(true)
+    }
+
+    /// Now and then, a step towards a higher floor of staging.
+    async fn raise_floor(&mut self) -> Result<(), Error> {
+        let now = Instant::now();
+        if self.floor.flushed < FLOOR_EVENTS || now < self.floor.try_at {
+            return Ok(());
+        }
+        self.floor.try_at = now + FLOOR_TRY;
+        match self.floor.candidate.take() {
+            None => {
+                let ask = sqlx::query!(
+                    r#"SELECT highest AS "highest!", running AS "running!" FROM floor_candidate()"#
+                )
+                .fetch_one(self.store.control());
+                let candidate = self.store.bounded(ask).await?;
+                self.floor.candidate = Some((candidate.highest, candidate.running));
+            }
+            Some((highest, running)) => {
+                let raise =
+                    sqlx::query_scalar!(r#"SELECT raise_floor($1, $2) AS "raised!""#, highest, &running)
+                        .fetch_one(self.store.control());
+                if self.store.bounded(raise).await? {
+                    self.floor.flushed = 0;
+                } else {
+                    self.floor.candidate = Some((highest, running));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets this host's appends know whether the flusher, here or elsewhere, keeps up: see [`Store::append`].
+    async fn look_at_depth(&mut self) -> Result<(), Error> {
+        let now = Instant::now();
+        if now >= self.look_at {
+            self.look_at = now + DEPTH_LOOK;
+            self.store.know_depth(self.store.staged_depth().await?);
+        }
+        Ok(())
     }
 
     async fn leads(&mut self) -> Result<bool, Error> {

@@ -113,3 +113,69 @@ async fn a_flush_of_large_events_is_bounded_in_bytes_and_goes_on_until_nothing_i
     assert!(f.flusher().run_once().await.unwrap());
     assert_eq!(f.log().await.len(), 24);
 }
+
+#[tokio::test]
+async fn appends_wait_for_a_flusher_that_is_behind_and_are_told_so_if_it_stays_behind() {
+    let f = Fixture::new(Strategy::Staging).await;
+    let mut config = f.config.clone();
+    config.deadline = std::time::Duration::from_millis(400);
+    let store = weir_store::Store::new(&config).unwrap();
+    for _ in 0..41 {
+        f.append(&vec![event("A", &["x:1"], "1"); 500], None).await;
+    }
+    let mine = [event("B", &[], "2")];
+    let provenance = weir_store::Provenance::default();
+    let append = weir_store::Append {
+        events: &mine,
+        condition: None,
+        provenance: &provenance,
+        idempotency: None,
+        builds_on: &[],
+    };
+    // Somebody else leads, and does nothing; this one looks.
+    let lease = "INSERT INTO flusher_lease (holder, expires_at) VALUES (gen_random_uuid(), now() + interval '1 hour')";
+    f.raw().await.execute(lease).await.unwrap();
+    assert!(!weir_store::Flusher::new(store.clone()).run_once().await.unwrap());
+    let error = store.append(append).await.unwrap_err();
+    assert!(matches!(&error, weir_store::Error::Busy(why) if why.contains("flusher is behind")), "{error}");
+    f.flush().await;
+    let look = async { weir_store::Flusher::new(store.clone()).run_once().await.unwrap() };
+    let (outcome, _) = join(store.append(append), look).await;
+    assert_eq!(outcome.unwrap(), weir_store::Outcome::Appended);
+}
+
+#[tokio::test]
+async fn a_leader_that_hangs_is_replaced_within_three_seconds() {
+    let f = Fixture::new(Strategy::Staging).await;
+    let mut hanging = f.flusher();
+    assert!(hanging.run_once().await.unwrap());
+    let shutdown = CancellationToken::new();
+    let other = tokio::spawn(f.flusher().run(shutdown.clone()));
+    stage(&f, 0, 1).await;
+    let flushed = async {
+        while f.store.head().await.unwrap() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(3), flushed).await.expect("nobody has taken over");
+    shutdown.cancel();
+    other.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_flusher_at_work_raises_the_floor() {
+    let f = Fixture::new(Strategy::Staging).await;
+    let mut flusher = f.flusher();
+    let floor = async || -> i64 {
+        sqlx::query_scalar("SELECT staging_floor()").fetch_one(&mut f.raw().await).await.unwrap()
+    };
+    while floor().await < 20_000 {
+        f.append(&vec![event("A", &["x:1"], "1"); 500], None).await;
+        assert!(flusher.run_once().await.unwrap());
+        assert!(f.store.head().await.unwrap() < 200_000, "it should have been raised by now");
+    }
+    f.append(&[event("A", &["x:1"], "2")], None).await;
+    assert!(flusher.run_once().await.unwrap());
+    let log = f.store.head().await.unwrap();
+    assert_eq!(f.read(&crate::fixture::query(&[(&["A"], &["x:1"])])).await.events.len() as u64, log);
+}
