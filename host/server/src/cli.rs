@@ -5,6 +5,7 @@ mod deploy;
 mod dev;
 mod events;
 mod export;
+mod further_stores;
 mod import;
 mod local_postgres;
 mod migrate;
@@ -40,7 +41,7 @@ enum Command {
     Dev(dev::DevArgs),
     /// Run a host against a database
     Serve(serve::ServeArgs),
-    /// Set a store up in a database, or bring it up to date
+    /// Set stores up in a database, or bring them up to date
     Migrate(migrate::MigrateArgs),
     /// Make a handler's component the active version
     Deploy(deploy::DeployArgs),
@@ -92,7 +93,7 @@ fn on_tokio(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<Ex
     result.map(|()| ExitCode::SUCCESS)
 }
 
-/// Which store.
+/// Which stores.
 #[derive(Args, Clone)]
 struct DatabaseArgs {
     /// The database, as postgres://user:password@host:port/name
@@ -102,28 +103,31 @@ struct DatabaseArgs {
     store: StoreArgs,
 }
 
-/// How to talk to the store.
+/// The stores of a database, and how to talk to them.
 #[derive(Args, Clone)]
 struct StoreArgs {
-    /// The schema that holds the store
+    /// The schema that holds the store; the default one, where there are further stores
     #[arg(long, env = "WEIR_SCHEMA", default_value = "weir", value_name = "NAME")]
     schema: SchemaName,
-    /// Connections for reads and appends (the flusher, listeners and those who read the log use up to eight more)
+    /// Connections for reads and appends, for each store (the flusher, listeners and those who read the log use up to eight more)
     #[arg(long, env = "WEIR_CONNECTIONS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1000))]
     connections: u32,
     /// Seconds that one statement may take, waiting for locks included
     #[arg(long, env = "WEIR_STATEMENT_SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
     statement_seconds: u64,
+    #[command(flatten)]
+    further: further_stores::FurtherStoresArgs,
 }
 
 impl StoreArgs {
-    fn config(&self, url: String) -> StoreConfig {
-        StoreConfig {
+    /// The default store, which is in the database that `url` names, and then the further ones.
+    fn configs(&self, url: String) -> anyhow::Result<Vec<StoreConfig>> {
+        self.further.with_default(&StoreConfig {
             url,
             schema: self.schema.clone(),
             connections: self.connections,
             deadline: Duration::from_secs(self.statement_seconds),
-        }
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a command runs in: the store, the runtime, the loaded handlers, and the bounds of one process.
+//! What a command runs in: the store, the runtime, the loaded handlers, and the bounds.
 
 use std::{
     sync::Arc,
@@ -6,21 +6,23 @@ use std::{
 };
 
 use prometheus_client::metrics::histogram::Histogram;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::{Instrument, Span};
 use uuid::Uuid;
 use weir_runtime::{Call, Command, Deciding, Failure, Runtime};
 use weir_store::{Flusher, FlusherStats, HeadWatch, Store};
 
 use crate::{
     handlers::{Handlers, Loaded},
+    instances::{Instances, Slot},
     metrics::{Metrics, StoreMetrics},
 };
 
 /// Commands under way at once; past it a caller is turned away at once.
 const COMMANDS: usize = 2048;
 
-/// One process that serves commands. Hosts hold no truth: any number may share a store.
+/// Serves the commands of one store. Hosts hold no truth: any number may share a store, each in a process of its own.
 #[derive(Clone)]
 pub(crate) struct Host {
     pub(crate) store: Store,
@@ -33,8 +35,10 @@ pub(crate) struct Host {
     pub(crate) metrics: StoreMetrics,
     pub(crate) flusher: Flushing,
     pub(crate) began: Instant,
+    /// What marks the log lines that are about this store, where the process serves several.
+    pub(crate) span: Span,
     places: Arc<Semaphore>,
-    instances: Arc<Semaphore>,
+    instances: Instances,
     background: TaskTracker,
     /// Cancelled when the background tasks may end: after the last command.
     rest: CancellationToken,
@@ -54,13 +58,14 @@ impl Host {
     pub(crate) async fn start(
         store: Store,
         runtime: Runtime,
-        instances: u32,
+        instances: Instances,
         metrics: &Arc<Metrics>,
+        span: Span,
     ) -> Result<Self, weir_store::Error> {
         let (background, rest) = (TaskTracker::new(), CancellationToken::new());
         let watch = HeadWatch::new(store.clone());
         let handlers = Handlers::new(store.clone(), runtime);
-        handlers.catch_up().await?;
+        handlers.catch_up().instrument(span.clone()).await?;
         let flusher = Flusher::new(store.clone());
         let host = Self {
             head: watch.head(),
@@ -71,14 +76,15 @@ impl Host {
             store,
             shutdown: CancellationToken::new(),
             commands: TaskTracker::new(),
+            span: span.clone(),
             places: Arc::new(Semaphore::new(COMMANDS)),
-            instances: Arc::new(Semaphore::new(instances as usize)),
+            instances,
             background: background.clone(),
             rest: rest.clone(),
         };
-        background.spawn(handlers.follow(watch.deployments(), rest.clone()));
-        background.spawn(watch.run(rest.clone()));
-        background.spawn(flusher.run(rest));
+        background.spawn(handlers.follow(watch.deployments(), rest.clone()).instrument(span.clone()));
+        background.spawn(watch.run(rest.clone()).instrument(span.clone()));
+        background.spawn(flusher.run(rest).instrument(span));
         Ok(host)
     }
 
@@ -112,8 +118,8 @@ impl Host {
         command: &Command,
         first: impl FnOnce(&mut Deciding) -> Result<T, Failure> + Send + 'static,
     ) -> Result<(Guest, T), Failure> {
-        // The semaphore is never closed. It stands before the pool of instances, which does not wait.
-        let slot = self.instances.clone().acquire_owned().await.ok();
+        // It stands before the pool of instances, which does not wait.
+        let slot = self.instances.slot().await;
         let (handler, command) = (handler.handler.clone(), command.clone());
         let time = self.metrics.handler_run(handler.name());
         on_blocking_thread(time.clone(), move || {
@@ -128,7 +134,7 @@ impl Host {
 /// A handler's instance and its place in the pool.
 pub(crate) struct Guest {
     deciding: Deciding,
-    slot: Option<OwnedSemaphorePermit>,
+    slot: Slot,
     time: Histogram,
 }
 

@@ -1,7 +1,8 @@
 //! `weir`: hosts command handlers that are WebAssembly components over an event log in PostgreSQL.
 //!
 //! In reading order: `command` is the flow of one command; `host` is what it runs in; `handlers` finds and
-//! keeps the loaded handlers; `metrics` and `status` tell how it is doing; `http` and `cli` are the two ways in.
+//! keeps the loaded handlers; `stores` has a host for each store; `metrics` and `status` tell how they are doing;
+//! `http` and `cli` are the two ways in.
 
 mod answer;
 mod command;
@@ -9,6 +10,8 @@ mod translate;
 
 mod handlers;
 mod host;
+mod instances;
+mod stores;
 
 mod metrics;
 mod status;

@@ -64,5 +64,7 @@ mod settings;
 mod shutdown;
 #[path = "server/status.rs"]
 mod status;
+#[path = "server/stores.rs"]
+mod stores;
 #[path = "server/strategies.rs"]
 mod strategies;

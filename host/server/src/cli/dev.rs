@@ -7,14 +7,14 @@ use clap::Args;
 use weir_store::Deployed;
 
 use super::{
-    GuestArgs, ListenArgs, StoreArgs, local_postgres::LocalPostgres, log_to_stderr, serve, stop_signal,
-    watch_files::FileWatch,
+    GuestArgs, ListenArgs, StoreArgs, local_postgres::LocalPostgres, log_to_stderr, migrate::migrate, serve,
+    stop_signal, watch_files::FileWatch,
 };
 use crate::handlers::Handlers;
 
 #[derive(Args)]
 pub(crate) struct DevArgs {
-    /// Handlers to deploy, and to deploy again when their files change
+    /// Handlers to deploy in the default store, and to deploy again when their files change
     #[arg(value_name = "HANDLER.wasm")]
     handlers: Vec<PathBuf>,
     /// The project, whose folder .weir holds the data
@@ -48,14 +48,16 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
         }
     };
     let served = async {
-        let config = args.store.config(url);
-        weir_store::migrate(&config).await?;
-        let host = serve::start(&config, &args.guests).await?;
+        let configs = args.store.configs(url)?;
+        for config in &configs {
+            migrate(config).await?;
+        }
+        let stores = serve::start(&configs, &args.guests).await?;
+        let handlers = stores.default_store().handlers.clone();
         let mut watch = FileWatch::over(&files);
         for file in &files {
-            deploy(&host.handlers, file).await;
+            deploy(&handlers, file).await;
         }
-        let handlers = host.handlers.clone();
         let reload = tokio::spawn(async move {
             loop {
                 for file in watch.changed().await {
@@ -63,7 +65,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
                 }
             }
         });
-        let served = serve::serve(listener, host, stop).await;
+        let served = serve::serve(listener, stores, stop).await;
         reload.abort();
         served
     };

@@ -1,6 +1,8 @@
 //! `weir migrate`.
 
+use anyhow::Context;
 use clap::Args;
+use weir_store::StoreConfig;
 
 use super::DatabaseArgs;
 
@@ -11,8 +13,15 @@ pub(crate) struct MigrateArgs {
 }
 
 pub(crate) async fn run(args: MigrateArgs) -> anyhow::Result<()> {
-    let config = args.database.store.config(args.database.database_url);
-    let version = weir_store::migrate(&config).await?;
-    println!("the store in schema \"{}\" is up to date ({version} migrations)", config.schema.as_str());
+    for config in args.database.store.configs(args.database.database_url)? {
+        let version = migrate(&config).await?;
+        println!("the store in schema \"{}\" is up to date ({version} migrations)", config.schema.as_str());
+    }
     Ok(())
+}
+
+/// Brings a store up to date, and returns how many migrations it has then.
+pub(super) async fn migrate(config: &StoreConfig) -> anyhow::Result<usize> {
+    let migrated = weir_store::migrate(config).await;
+    migrated.with_context(|| format!("store \"{}\"", config.schema.as_str()))
 }

@@ -1,4 +1,4 @@
-//! The host that `send`, `events` and `deploy` talk to.
+//! The host that `send`, `events`, `deploy` and `strategy` talk to, and which of its stores.
 
 use std::{fmt::Write, time::Duration};
 
@@ -15,6 +15,9 @@ pub(super) struct RemoteArgs {
     /// The host to talk to [default: http://127.0.0.1:8417]
     #[arg(long, global = true, env = "WEIR_URL", value_name = "URL")]
     url: Option<String>,
+    /// The store, if the host serves several [default: the host's default store]
+    #[arg(long, global = true, env = "WEIR_STORE", value_name = "NAME")]
+    store: Option<String>,
 }
 
 /// Bytes of an answer: more than a handler may give.
@@ -31,14 +34,19 @@ pub(super) struct Problem {
 }
 
 impl RemoteArgs {
-    /// The address of a route.
+    /// The address of a route. One below `/v1` is a store's, and is that of the store that was chosen.
     pub(super) fn address(&self, path: &str) -> String {
         let base = match &self.url {
             None => format!("http://{DEFAULT_ADDRESS}"),
             Some(url) if url.contains("://") => url.clone(),
             Some(address) => format!("http://{address}"),
         };
-        format!("{}{path}", base.trim_end_matches('/'))
+        let base = base.trim_end_matches('/');
+        let store = self.store.as_ref().filter(|name| !name.is_empty());
+        match (store, path.strip_prefix("/v1/")) {
+            (Some(name), Some(route)) => format!("{base}/v1/stores/{}/{route}", encoded(name)),
+            _ => format!("{base}{path}"),
+        }
     }
 
     /// Makes sense of a request's result: an answer, a problem to show, or no host there.

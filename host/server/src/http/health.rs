@@ -1,15 +1,17 @@
-//! `GET /healthz` (the process runs) and `GET /readyz` (it can take commands).
+//! `GET /healthz` (the process runs) and `GET /readyz` (it can take commands, in all of its stores).
 
 use axum::extract::State;
 
 use super::problem::Problem;
-use crate::host::Host;
+use crate::stores::Stores;
 
 pub(super) async fn alive() -> &'static str {
     "alive\n"
 }
 
-pub(super) async fn ready(State(host): State<Host>) -> Result<&'static str, Problem> {
-    host.store.ready().await?;
+pub(super) async fn ready(State(stores): State<Stores>) -> Result<&'static str, Problem> {
+    for (store, ready) in stores.ready().await {
+        ready.map_err(|error| Problem::from(error).in_store(store))?;
+    }
     Ok("ready\n")
 }

@@ -7,12 +7,12 @@ use axum::{
 };
 
 use super::problem::Problem;
-use crate::{host::Host, metrics};
+use crate::{metrics, stores::Stores};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-pub(super) async fn scrape(State(host): State<Host>) -> Result<Response, Problem> {
-    let text = metrics::text(&[host]).await.map_err(|error| {
+pub(super) async fn scrape(State(stores): State<Stores>) -> Result<Response, Problem> {
+    let text = metrics::text(stores.all()).await.map_err(|error| {
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         Problem::new(status, "metrics-failed", "The metrics can't be written", error.to_string())
     })?;

@@ -53,8 +53,8 @@ impl Problem {
     pub(crate) fn no_such_route(path: &str) -> Self {
         let detail = format!(
             "there is nothing at {path}; there are POST /v1/commands/{{name}}, GET /v1/events, POST /v1/read, \
-             /v1/append and /v1/import, GET and POST /v1/handlers, GET and PUT /v1/settings, GET /v1/status, /metrics, \
-             /healthz and /readyz"
+             /v1/append and /v1/import, GET and POST /v1/handlers, GET and PUT /v1/settings, GET /v1/status, all of them \
+             under /v1/stores/{{store}}/ for a store by name, GET /v1/stores, /metrics, /healthz and /readyz"
         );
         Self::new(StatusCode::NOT_FOUND, "no-such-route", "No such route", detail)
     }
@@ -62,6 +62,12 @@ impl Problem {
     pub(crate) fn method_not_allowed() -> Self {
         let detail = "commands and handlers are sent with POST, the settings with PUT, and everything is read with GET";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed", detail)
+    }
+
+    /// Says which store it is about.
+    pub(crate) fn in_store(mut self, name: &str) -> Self {
+        self.detail = format!("store \"{name}\": {}", self.detail);
+        self
     }
 
     pub(crate) fn with(mut self, key: &str, value: impl Into<serde_json::Value>) -> Self {
