@@ -53,7 +53,7 @@ $$;
 -- The events that match some clause and that the read `since` has not seen, flushed or staged, and the read token, in one
 -- snapshot. A read from the beginning has seen nothing: `since` 0 and no staged ids.
 --
--- The first row is the part of the token that belongs to no event. Then the events follow, in the order in which
+-- The first row is the part of the token that belongs to no event, with the time. Then the events follow, in the order in which
 -- a decision must see them: numbered ones by position, then staged ones (position NULL) by id. `clauses` says
 -- which clauses an event matches, counted from 1. A staged event that some clause has seen before comes again, because
 -- the next token needs it: `fresh` says for which clauses it is news.
@@ -152,7 +152,7 @@ BEGIN
                 THEN (SELECT max(e.number) FROM epochs e)::text || '/' || pg_current_snapshot()::text END,
            present_head,
            NULL::bigint, NULL::bigint, NULL::integer[], NULL::integer[], NULL::text, NULL::text[], NULL::json,
-           NULL::json, NULL::timestamptz, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bytea;
+           NULL::json, clock_timestamp(), NULL::text, NULL::text, NULL::text, NULL::text, NULL::bytea;
 
     RETURN QUERY
     SELECT NULL::bigint[], NULL::boolean[], NULL::text, NULL::bigint,

@@ -42,6 +42,8 @@ CREATE TYPE append_batch AS (
     -- For each event.
     event_requests integer[], event_types text[], event_tags text[], event_keys text[],
     event_data text[], event_metadata text[],
+    -- When they are recorded: NULL for now.
+    recorded_at timestamptz,
     -- Whether some condition has a clause without a key, and whether the store allows any append to have one.
     unscoped boolean, unscoped_allowed boolean
 );
@@ -269,7 +271,7 @@ BEGIN
     ), written AS (
         INSERT INTO events (position, xid, recorded_at, version_id, type, tags,
                             command_id, correlation_id, causation_id, data, metadata, bytes)
-        SELECT e.position, write_events.xid, clock_timestamp(), a.version_ids[e.request], e.type, e.tags::text[],
+        SELECT e.position, write_events.xid, coalesce(a.recorded_at, clock_timestamp()), a.version_ids[e.request], e.type, e.tags::text[],
                a.command_ids[e.request], a.correlation_ids[e.request], a.causation_ids[e.request],
                e.data::json, e.metadata::json, octet_length(e.data) + coalesce(octet_length(e.metadata), 0)
           FROM event e ORDER BY e.position

@@ -18,9 +18,9 @@ BEGIN
     statuses := judge(a);
 
     WITH staged AS (
-        INSERT INTO staging (type, tags, keys, data, metadata, bytes,
+        INSERT INTO staging (recorded_at, type, tags, keys, data, metadata, bytes,
                              command_id, correlation_id, causation_id, version_id)
-        SELECT e.type, e.tags::text[], e.keys::bigint[], e.data::json, e.metadata::json,
+        SELECT coalesce(a.recorded_at, clock_timestamp()), e.type, e.tags::text[], e.keys::bigint[], e.data::json, e.metadata::json,
                octet_length(e.data) + coalesce(octet_length(e.metadata), 0),
                a.command_ids[e.request], a.correlation_ids[e.request], a.causation_ids[e.request], a.version_ids[e.request]
           FROM unnest(a.event_requests, a.event_types, a.event_tags, a.event_keys, a.event_data, a.event_metadata)
@@ -46,7 +46,7 @@ CREATE FUNCTION append(
     command_ids text[], correlation_ids text[], causation_ids text[], version_ids integer[],
     fingerprints bytea[], answers text[],
     event_requests integer[], event_types text[], event_tags text[], event_keys text[],
-    event_data text[], event_metadata text[]
+    event_data text[], event_metadata text[], recorded_at timestamptz
 ) RETURNS append_result
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -74,7 +74,7 @@ BEGIN
     a := ROW(lock_keys, lock_exclusive, clause_keys, clause_types, clause_tags,
              clause_after, clause_seen, clause_snapshots, clauses, builds_on,
              command_ids, correlation_ids, causation_ids, version_ids, fingerprints,
-             event_requests, event_types, event_tags, event_keys, event_data, event_metadata,
+             event_requests, event_types, event_tags, event_keys, event_data, event_metadata, recorded_at,
              '{}' = ANY (clause_keys), present.unscoped_conditions);
     result := CASE present.strategy
         WHEN 'global' THEN append_global(a)

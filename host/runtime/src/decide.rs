@@ -1,4 +1,4 @@
-//! One attempt at one command.
+//! One attempt at one command, or at several after each other.
 
 use std::fmt;
 
@@ -16,6 +16,10 @@ const CHUNK_BYTES: usize = 1 << 20;
 
 /// One attempt at one command, in an instance of its own: [`boundary`](Self::boundary), then
 /// [`apply`](Self::apply) with the events that match it, then [`decide`](Self::decide).
+///
+/// The model can serve other commands of the same boundary: [`turn_to`](Self::turn_to) the next one, `apply` what has come
+/// since, and `decide`. A handler can't tell, because what builds the model sees nothing of a command, and `decide` leaves
+/// the model as it is.
 ///
 /// If the answer is to widen, `apply` the events that the items add and `decide` again. Once a call has failed,
 /// every later one gives the same failure.
@@ -54,6 +58,17 @@ impl Deciding {
         self.instance.call(Call::Boundary, |store| guest.call_boundary(store, command))
     }
 
+    /// Turns to another command. The model stays as it is.
+    pub fn turn_to(&mut self, command: &Command) {
+        self.command = command.clone();
+        self.instance.turn_to(command);
+    }
+
+    /// Bytes of memory that the instance holds.
+    pub fn memory_bytes(&self) -> usize {
+        self.instance.memory_bytes()
+    }
+
     /// Shows the model more of the history, oldest first, in calls of bounded size. A deadline counts for
     /// each call.
     ///
@@ -64,7 +79,7 @@ impl Deciding {
         let mut rest = events;
         while !rest.is_empty() {
             let (chunk, after) = rest.split_at(chunk_length(rest));
-            let model = self.model(Call::Apply)?;
+            let model = self.model()?;
             let decision_model = self.bindings.weir_handler_handler().decision_model();
             self.instance.call(Call::Apply, |store| decision_model.call_apply(store, model, chunk))?;
             rest = after;
@@ -79,7 +94,7 @@ impl Deciding {
     ///
     /// The guest failed, or accepted with an event of an undeclared type.
     pub fn decide(&mut self, widened: &[QueryItem]) -> Result<Decision, Failure> {
-        let model = self.model(Call::Decide)?;
+        let model = self.model()?;
         let (guest, command) = (self.bindings.weir_handler_handler(), &self.command);
         let decision = self
             .instance
@@ -103,12 +118,14 @@ impl Deciding {
         self.instance.output()
     }
 
-    fn model(&mut self, call: Call) -> Result<ResourceAny, Failure> {
+    fn model(&mut self) -> Result<ResourceAny, Failure> {
         if let Some(model) = self.model {
             return Ok(model);
         }
         let guest = self.bindings.weir_handler_handler();
-        let model = self.instance.call(call, |store| guest.decision_model().call_constructor(store))?;
+        // Part of the history, so that it does not depend on the command that happens to need it first.
+        let model =
+            self.instance.call(Call::Apply, |store| guest.decision_model().call_constructor(store))?;
         self.model = Some(model);
         Ok(model)
     }

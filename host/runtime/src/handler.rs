@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use crate::bindings::{Command, CommandHandlerPre, Description};
 use crate::decide::Deciding;
-use crate::failure::{Call, Failure};
+use crate::failure::{Answer, Call, Failure, FailureKind};
 use crate::instance::{Identity, Instance, State};
 use crate::limits::Limits;
 use crate::pure_wasi::World;
@@ -54,6 +54,18 @@ impl Handler {
     /// The types of the events it writes.
     pub fn event_types(&self) -> &[String] {
         &self.shared.description.event_types
+    }
+
+    /// The failure of a handler whose answer to `call` breaks the contract in a way that shows only when its instance is
+    /// gone.
+    pub fn nonsense(&self, call: Call, reason: impl Into<String>) -> Failure {
+        Failure {
+            handler: Some(self.name().to_owned()),
+            version: self.shared.version,
+            call,
+            kind: FailureKind::Answer(Answer::Nonsense(reason.into())),
+            stderr: String::new(),
+        }
     }
 
     /// Makes a fresh instance for one attempt at `command`.

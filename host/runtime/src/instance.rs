@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap};
 
+use crate::bindings::Command;
 use crate::engine::ticks;
 use crate::failure::{Answer, Call, Failure, FailureKind};
 use crate::limits::{Limiter, Limits};
@@ -43,7 +44,6 @@ impl Instance {
     pub(crate) fn new(engine: &Engine, identity: Identity, limits: &Limits, world: World) -> Self {
         let mut store = Store::new(engine, State { limiter: Limiter::new(limits), world });
         store.limiter(|state| &mut state.limiter);
-        store.set_hostcall_fuel(limits.answer_bytes);
         store.epoch_deadline_trap();
         Instance { store, identity, limits: limits.clone(), failed: None }
     }
@@ -58,8 +58,19 @@ impl Instance {
             return Err(failure.clone());
         }
         self.store.set_epoch_deadline(ticks(self.limits.call_deadline));
+        self.store.set_hostcall_fuel(self.limits.answer_bytes);
         self.store.data_mut().world.enter(call);
         enter(&mut self.store).map_err(|error| self.fail(call, self.what_happened(call, &error)))
+    }
+
+    /// The calls that follow are about another command.
+    pub(crate) fn turn_to(&mut self, command: &Command) {
+        self.store.data_mut().world.turn_to(command);
+    }
+
+    /// Bytes of linear memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.store.data().limiter.granted()
     }
 
     /// Gives the instance up, for a reason that the guest or its answer gave.

@@ -58,6 +58,11 @@ impl Limiter {
         Limiter { limit: limits.memory_bytes, granted: 0, denied: None }
     }
 
+    /// Bytes that the instance has.
+    pub(crate) fn granted(&self) -> usize {
+        self.granted
+    }
+
     /// How many bytes in total the request that was denied came to.
     pub(crate) fn denied(&self) -> Option<usize> {
         self.denied

@@ -1,4 +1,5 @@
-//! The part of WASI 0.2 that a handler may import, as functions of the command alone.
+//! The part of WASI 0.2 that a handler may import, as functions of the command alone; while a model is built, of nothing,
+//! because it may serve another command next.
 //!
 //! Toolchains import WASI whether or not the program uses it: Rust for its standard streams, to panic and to
 //! exit; Python for its environment and its open directories. So these interfaces are there, and empty:
@@ -6,8 +7,8 @@
 //! | interface | what a handler finds |
 //! | --- | --- |
 //! | `wasi:cli` | no arguments, no variables, no directory, no terminal; input at its end; output that is kept for the handler's author |
-//! | `wasi:clocks` | clocks that stand still at the command's `received-at`; timers that are ready at once |
-//! | `wasi:random` | a stream of numbers that begins anew in every call and is a function of the command's id and the call |
+//! | `wasi:clocks` | clocks that stand still at the command's `received-at`, or at 0 while a model is built; timers that are ready at once |
+//! | `wasi:random` | a stream of numbers that begins anew in every call and is a function of the call and of the command's id, if the call has a command |
 //! | `wasi:filesystem` | no directory, so nothing that any other function could be called on |
 //! | `wasi:io` | what the others need |
 //!
@@ -32,7 +33,9 @@ use random::Random;
 
 /// What WASI tells one instance.
 pub(crate) struct World {
-    /// The time of every clock, in milliseconds since 1970.
+    /// The command's `received-at`, in milliseconds since 1970.
+    received_at: u64,
+    /// The time of every clock in the present call.
     now: u64,
     random: Random,
     pub(crate) output: Output,
@@ -42,7 +45,8 @@ impl World {
     /// The world in which a command is decided.
     pub(crate) fn of_command(command: &Command, limits: &Limits) -> Self {
         World {
-            now: command.received_at,
+            received_at: command.received_at,
+            now: 0,
             random: Random::seeded(command.id.as_bytes()),
             output: Output::keeping(limits.stderr_bytes),
         }
@@ -50,13 +54,27 @@ impl World {
 
     /// The world in which a handler describes itself.
     pub(crate) fn without_command(limits: &Limits) -> Self {
-        World { now: 0, random: Random::seeded(b""), output: Output::keeping(limits.stderr_bytes) }
+        World {
+            received_at: 0,
+            now: 0,
+            random: Random::seeded(b""),
+            output: Output::keeping(limits.stderr_bytes),
+        }
     }
 
     /// Called before every call into the guest. Random numbers begin anew, so that a decision does not hang on
     /// how many calls its history came in, or on what the instance did before.
     pub(crate) fn enter(&mut self, call: Call) {
-        self.random.restart(call);
+        let of_command = matches!(call, Call::Boundary | Call::Decide);
+        self.now = if of_command { self.received_at } else { 0 };
+        self.random.restart(call, of_command);
+    }
+
+    /// From now on another command is decided.
+    pub(crate) fn turn_to(&mut self, command: &Command) {
+        self.received_at = command.received_at;
+        self.random = Random::seeded(command.id.as_bytes());
+        self.output.clear();
     }
 }
 

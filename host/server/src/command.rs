@@ -1,16 +1,17 @@
-//! The life of a command: accept, find the handler, boundary, decision read, decide, append, answer.
+//! The life of a command: accept, find the handler, boundary, then in a batch with others decision read, decide and append,
+//! answer.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest, Sha256};
+use tokio::sync::oneshot;
 use uuid::Uuid;
-use weir_runtime::{Call, Command, Decision, Rejection};
-use weir_store::{
-    Append, Condition, Idempotency, Json, NewEvent, Outcome, Provenance, Query, ReadOptions, ReadToken,
-};
+use weir_runtime::{Call, Command, QueryItem};
+use weir_store::{Idempotency, Json, Provenance, Query};
 
 use crate::{
     answer::Answer,
+    batch::{Entry, Settled},
     handlers::{Loaded, NotFound},
     host::Host,
     translate,
@@ -34,7 +35,7 @@ pub(crate) struct Request {
 }
 
 /// Why a command has no answer. The caller may send it again, except where `OutcomeUnknown` says so.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Failure {
     #[error(transparent)]
     NotFound(#[from] NotFound),
@@ -56,6 +57,8 @@ pub(crate) enum Failure {
 }
 
 /// Takes one command from acceptance to its answer. Runs to its end even if the caller has gone.
+///
+/// What it shares with others, from the decision read to the append, is in [`batch`](crate::batch).
 pub(crate) async fn handle(host: &Host, request: Request) -> Result<Answer, Failure> {
     let _place = host.accept().map_err(Failure::Overloaded)?;
     if let Some(earlier) = earlier_answer(host, &request).await? {
@@ -63,53 +66,103 @@ pub(crate) async fn handle(host: &Host, request: Request) -> Result<Answer, Fail
     }
     let command = accept(&request);
     let handler = host.handlers.find(&command.name)?;
-    let provenance = Provenance {
-        command_id: command.id.clone(),
-        correlation_id: request.correlation_id.clone(),
-        causation_id: request.causation_id.clone(),
-        version_id: Some(handler.version_id),
-    };
-
-    let began = Instant::now();
-    let mut attempts = 0;
-    loop {
-        attempts += 1;
-        host.metrics.attempts().inc();
-        let (boundary, token, events) = match decide(host, &handler, &command).await? {
-            Decided::Accept { boundary, token, events } => (boundary, token, events),
-            Decided::Reject(rejection) => {
-                let answer = Answer::rejected(&command, &handler.handler, attempts, rejection);
-                return keep(host, &request, answer).await;
-            }
-        };
-        let answer = Answer::accepted(&command, &handler.handler, attempts, &events)?;
-        if events.is_empty() {
+    let (guest, declared) = host.guest(&handler, &command, weir_runtime::Deciding::boundary).await?;
+    let settings = host.store.settings().await?;
+    let boundary = match declared {
+        Ok(items) => {
+            translate::boundary(items, settings).map_err(|reason| guest.nonsense(Call::Boundary, reason))?
+        }
+        Err(rejection) => {
+            let answer = Answer::rejected(&command, &handler.handler, 1, rejection);
             return keep(host, &request, answer).await;
         }
-        let idempotency = idempotency(&request, &answer)?;
-        let condition = Some(Condition { query: &boundary, token: &token });
-        let append = Append {
-            events: &events,
-            condition,
-            provenance: &provenance,
-            idempotency: idempotency.as_ref(),
-            builds_on: &[],
-        };
-        let outcome = host.store.append(append).await?;
-        if matches!(outcome, Outcome::Conflict | Outcome::Undermined) {
-            host.metrics.conflicts().inc();
-        }
-        match outcome {
-            Outcome::Appended => return Ok(answer),
-            Outcome::Repeated => {
-                return earlier_answer(host, &request).await?.ok_or(Failure::Conflict(attempts));
+    };
+    drop(guest);
+
+    let mut attempt = Attempt { number: 1, boundary: boundary.clone(), widened: Vec::new(), alone: false };
+    let began = Instant::now();
+    let mut widenings = 0;
+    host.metrics.attempts().inc();
+    loop {
+        match decided_in_a_batch(host, &request, &command, &handler, &attempt).await {
+            Settled::Appended(answer) => return Ok(answer),
+            Settled::Answered(answer) => return keep(host, &request, answer).await,
+            Settled::Repeated => {
+                return earlier_answer(host, &request).await?.ok_or(Failure::Conflict(attempt.number));
             }
-            Outcome::Conflict if attempts == ATTEMPTS || began.elapsed() > PATIENCE => {
-                return Err(Failure::Conflict(attempts));
+            Settled::Failed(failure) => return Err(failure),
+            Settled::Again => {}
+            Settled::Alone => attempt.alone = true,
+            Settled::Widen(items) => {
+                let nonsense = |reason| handler.handler.nonsense(Call::Decide, reason);
+                widenings += 1;
+                if widenings > WIDENINGS {
+                    let reason = format!("it widened the boundary more than {WIDENINGS} times");
+                    return Err(nonsense(reason).into());
+                }
+                attempt.boundary =
+                    translate::widened(&attempt.boundary, items.clone(), settings).map_err(nonsense)?;
+                attempt.widened.extend(items);
             }
-            Outcome::Conflict | Outcome::Undermined => step_aside(attempts).await,
+            Settled::Conflict => {
+                host.metrics.conflicts().inc();
+                if attempt.number == ATTEMPTS || began.elapsed() > PATIENCE {
+                    return Err(Failure::Conflict(attempt.number));
+                }
+                step_aside(attempt.number).await;
+                host.metrics.attempts().inc();
+                widenings = 0;
+                attempt = Attempt {
+                    number: attempt.number + 1,
+                    boundary: boundary.clone(),
+                    widened: Vec::new(),
+                    alone: false,
+                };
+            }
         }
     }
+}
+
+/// How a command goes into its next batch.
+struct Attempt {
+    number: u32,
+    /// What was declared, and what decisions have widened it by since.
+    boundary: Query,
+    widened: Vec<QueryItem>,
+    alone: bool,
+}
+
+async fn decided_in_a_batch(
+    host: &Host,
+    request: &Request,
+    command: &Command,
+    handler: &Loaded,
+    attempt: &Attempt,
+) -> Settled {
+    let (settled, answer) = oneshot::channel();
+    host.queue.enter(Entry {
+        command: command.clone(),
+        handler: handler.clone(),
+        boundary: attempt.boundary.clone(),
+        keys: attempt.boundary.lock_keys(),
+        unscoped: attempt.boundary.unscoped().is_some(),
+        widened: attempt.widened.clone(),
+        provenance: Provenance {
+            command_id: command.id.clone(),
+            correlation_id: request.correlation_id.clone(),
+            causation_id: request.causation_id.clone(),
+            version_id: Some(handler.version_id),
+        },
+        fingerprint: request.id.is_some().then(|| fingerprint(request)),
+        attempts: attempt.number,
+        alone: attempt.alone,
+        settled,
+    });
+    // Only a batch that has panicked drops the other end.
+    answer.await.unwrap_or_else(|_| {
+        let why = "the batch of this command has failed on the way";
+        Settled::Failed(Failure::Store(weir_store::Error::OutcomeUnknown(why.to_owned())))
+    })
 }
 
 /// The answer that this command has had before, if it has an id of its caller's and has.
@@ -157,55 +210,6 @@ fn accept(request: &Request) -> Command {
         received_at: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
         principal: None,
     }
-}
-
-/// One attempt's decision, and what it rests on.
-enum Decided {
-    Accept { boundary: Query, token: ReadToken, events: Vec<NewEvent> },
-    Reject(Rejection),
-}
-
-async fn decide(host: &Host, handler: &Loaded, command: &Command) -> Result<Decided, Failure> {
-    let (mut guest, declared) = host.guest(handler, command, weir_runtime::Deciding::boundary).await?;
-    let settings = host.store.settings().await?;
-    let mut boundary = match declared {
-        Ok(items) => {
-            translate::boundary(items, settings).map_err(|reason| guest.nonsense(Call::Boundary, reason))?
-        }
-        Err(rejection) => return Ok(Decided::Reject(rejection)),
-    };
-    let mut widened = Vec::new();
-    for _ in 0..=WIDENINGS {
-        let mut read = host.store.begin_read(&boundary, ReadOptions::default()).await?;
-        let mut history = translate::history(read.next().await?.unwrap_or_default());
-        while !read.is_done() {
-            (guest, ()) = guest.call(move |guest| guest.apply(&history)).await?;
-            history = translate::history(read.next().await?.unwrap_or_default());
-        }
-        let asked_for = widened.clone();
-        let (decided, decision) = guest
-            .call(move |guest| {
-                guest.apply(&history)?;
-                guest.decide(&asked_for)
-            })
-            .await?;
-        let nonsense = |reason| decided.nonsense(Call::Decide, reason);
-        match decision {
-            Decision::Accept(events) => {
-                let events = translate::events(events).map_err(nonsense)?;
-                return Ok(Decided::Accept { boundary, token: read.token().clone(), events });
-            }
-            Decision::Reject(rejection) => return Ok(Decided::Reject(rejection)),
-            Decision::Widen(items) => {
-                widened.extend_from_slice(&items);
-                boundary = translate::widened(&boundary, items, settings).map_err(nonsense)?;
-            }
-        }
-        // The wider read holds the first one's events too: it needs a model that has seen none.
-        drop(decided);
-        (guest, ()) = host.guest(handler, command, |_| Ok(())).await?;
-    }
-    Err(guest.nonsense(Call::Decide, format!("it widened the boundary more than {WIDENINGS} times")).into())
 }
 
 /// Waits a random while that grows with the attempts, so that those who lost to each other don't meet again.

@@ -28,7 +28,7 @@ pub(crate) struct Active {
 }
 
 /// Why no handler takes a command.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum NotFound {
     #[error("no handler of this store handles the command \"{command}\"; the commands it knows are: {known}")]
     Unknown { command: String, known: String },

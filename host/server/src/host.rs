@@ -17,10 +17,14 @@ use crate::{
     handlers::{Handlers, Loaded},
     instances::{Instances, Slot},
     metrics::{Metrics, StoreMetrics},
+    models::Models,
+    queue::{self, Queue},
 };
 
 /// Commands under way at once; past it a caller is turned away at once.
 const COMMANDS: usize = 2048;
+/// Bytes that the models which are kept warm may hold together.
+const MODEL_BYTES: usize = 256 << 20;
 
 /// Serves the commands of one store. Hosts hold no truth: any number may share a store, each in a process of its own.
 #[derive(Clone)]
@@ -39,6 +43,8 @@ pub(crate) struct Host {
     pub(crate) span: Span,
     places: Arc<Semaphore>,
     instances: Instances,
+    pub(crate) queue: Queue,
+    pub(crate) models: Models,
     background: TaskTracker,
     /// Cancelled when the background tasks may end: after the last command.
     rest: CancellationToken,
@@ -67,6 +73,7 @@ impl Host {
         let handlers = Handlers::new(store.clone(), runtime);
         handlers.catch_up().instrument(span.clone()).await?;
         let flusher = Flusher::new(store.clone());
+        let (queue, incoming) = Queue::new();
         let host = Self {
             head: watch.head(),
             handlers: handlers.clone(),
@@ -78,13 +85,16 @@ impl Host {
             commands: TaskTracker::new(),
             span: span.clone(),
             places: Arc::new(Semaphore::new(COMMANDS)),
+            models: Models::new(instances.to_keep(), MODEL_BYTES),
             instances,
+            queue,
             background: background.clone(),
             rest: rest.clone(),
         };
         background.spawn(handlers.follow(watch.deployments(), rest.clone()).instrument(span.clone()));
         background.spawn(watch.run(rest.clone()).instrument(span.clone()));
-        background.spawn(flusher.run(rest).instrument(span));
+        background.spawn(flusher.run(rest).instrument(span.clone()));
+        tokio::spawn(queue::run(host.clone(), incoming).instrument(span));
         Ok(host)
     }
 
@@ -111,6 +121,18 @@ impl Host {
         self.places.try_acquire().map_err(|_| COMMANDS)
     }
 
+    /// Waits for a place for an instance.
+    pub(crate) async fn slot(&self) -> Slot {
+        self.instances.slot().await
+    }
+
+    /// A fresh instance, for whoever is on a thread that may be busy and holds a [`slot`](Self::slot) for one at a time. It
+    /// can be kept beyond that if another place is free.
+    pub(crate) fn fresh_guest(&self, handler: &Loaded, command: &Command) -> Result<Guest, Failure> {
+        let time = self.metrics.handler_run(handler.handler.name());
+        Ok(Guest { deciding: handler.handler.begin(command)?, slot: self.instances.try_slot(), time })
+    }
+
     /// A fresh instance of a handler for one attempt at a command, and what `first` made of it.
     pub(crate) async fn guest<T: Send + 'static>(
         &self,
@@ -125,7 +147,7 @@ impl Host {
         on_blocking_thread(time.clone(), move || {
             let mut deciding = handler.begin(&command)?;
             let answer = first(&mut deciding)?;
-            Ok((Guest { deciding, slot, time }, answer))
+            Ok((Guest { deciding, slot: Some(slot), time }, answer))
         })
         .await
     }
@@ -134,7 +156,8 @@ impl Host {
 /// A handler's instance and its place in the pool.
 pub(crate) struct Guest {
     deciding: Deciding,
-    slot: Slot,
+    /// None: it lives on its batch's.
+    slot: Option<Slot>,
     time: Histogram,
 }
 
@@ -151,6 +174,27 @@ impl Guest {
             Ok((Self { deciding, slot, time }, answer))
         })
         .await
+    }
+
+    /// The same, for whoever is on such a thread already.
+    pub(crate) fn run<T>(
+        mut self,
+        work: impl FnOnce(&mut Deciding) -> Result<T, Failure>,
+    ) -> Result<(Self, T), Failure> {
+        let began = Instant::now();
+        let result = work(&mut self.deciding);
+        self.time.observe(began.elapsed().as_secs_f64());
+        result.map(|answer| (self, answer))
+    }
+
+    /// Whether it has a place of its own.
+    pub(crate) fn can_be_kept(&self) -> bool {
+        self.slot.is_some()
+    }
+
+    /// Bytes of memory that it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        self.deciding.memory_bytes()
     }
 
     /// The failure of a guest whose answer can't be used.

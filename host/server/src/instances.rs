@@ -11,11 +11,12 @@ pub(crate) struct Slot {
 
 /// What one store may have of the process's instances: some for itself, and what it gets of those that are for all.
 ///
-/// A command keeps its instance while it reads, so the commands of a store whose database hangs keep theirs until
+/// A batch keeps its instance while it reads, so the batches of a store whose database hangs keep theirs until
 /// the deadline. If all were for all, they would take the other stores' with them.
 #[derive(Debug, Clone)]
 pub(crate) struct Instances {
     own: Arc<Semaphore>,
+    own_total: usize,
     common: Arc<Semaphore>,
 }
 
@@ -29,7 +30,20 @@ impl Instances {
             n => total.div_ceil(2 * n).min(total / n),
         };
         let common = Arc::new(Semaphore::new(total - own * stores));
-        (0..stores).map(|_| Self { own: Arc::new(Semaphore::new(own)), common: common.clone() }).collect()
+        (0..stores)
+            .map(|_| Self { own: Arc::new(Semaphore::new(own)), own_total: own, common: common.clone() })
+            .collect()
+    }
+
+    /// How many may be held for as long as their holder likes: half of the store's own, so that the rest go round.
+    pub(crate) fn to_keep(&self) -> usize {
+        self.own_total / 2
+    }
+
+    /// A place, if one of the store's own is free.
+    pub(crate) fn try_slot(&self) -> Option<Slot> {
+        let permit = self.own.clone().try_acquire_owned().ok()?;
+        Some(Slot { _permit: Some(permit) })
     }
 
     /// Waits for a place.

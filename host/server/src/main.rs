@@ -5,6 +5,7 @@
 //! `http` and `cli` are the two ways in.
 
 mod answer;
+mod batch;
 mod command;
 mod translate;
 
@@ -14,6 +15,8 @@ mod instances;
 mod stores;
 
 mod metrics;
+mod models;
+mod queue;
 mod status;
 
 mod http;

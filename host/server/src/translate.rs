@@ -76,20 +76,29 @@ fn new_event(event: Event) -> Result<NewEvent, String> {
 }
 
 /// What a guest is shown of the log.
-pub(crate) fn history(events: Vec<weir_store::SequencedEvent>) -> Vec<SequencedEvent> {
-    let sequenced = |event: weir_store::SequencedEvent| SequencedEvent {
+pub(crate) fn sequenced(event: &weir_store::SequencedEvent) -> SequencedEvent {
+    SequencedEvent {
         position: event.position,
         recorded_at: milliseconds(event.recorded_at),
-        event: Event {
-            event_type: event.event_type.to_string(),
-            tags: event.tags.iter().map(ToString::to_string).collect(),
-            data: event.data.as_str().to_owned(),
-        },
-    };
-    events.into_iter().map(sequenced).collect()
+        event: guest_event(&event.event_type, &event.tags, &event.data),
+    }
 }
 
-fn milliseconds(time: OffsetDateTime) -> u64 {
+/// The same for an event that is about to be appended, and will be recorded at that time.
+pub(crate) fn not_appended_yet(event: &NewEvent, recorded_at: u64) -> SequencedEvent {
+    let event = guest_event(event.event_type(), event.tags(), event.data());
+    SequencedEvent { position: None, recorded_at, event }
+}
+
+fn guest_event(event_type: &EventType, tags: &[Tag], data: &Json) -> Event {
+    Event {
+        event_type: event_type.to_string(),
+        tags: tags.iter().map(ToString::to_string).collect(),
+        data: data.as_str().to_owned(),
+    }
+}
+
+pub(crate) fn milliseconds(time: OffsetDateTime) -> u64 {
     u64::try_from(time.unix_timestamp_nanos() / 1_000_000).unwrap_or_default()
 }
 

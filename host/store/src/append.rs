@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use time::OffsetDateTime;
+
 use crate::{
     Error, Idempotency, NewEvent, Query, ReadToken, Store, Strategy, Tag, bounds,
     error::classify_write,
@@ -83,7 +85,7 @@ impl Store {
     /// lost on the way, so that nobody can tell whether the events are in the log; any other error says that nothing was
     /// written.
     pub async fn append(&self, append: Append<'_>) -> Result<Outcome, Error> {
-        let mut outcomes = self.append_batch(&[append]).await?;
+        let mut outcomes = self.append_batch(&[append], None).await?;
         match outcomes.pop() {
             Some(appended) => appended.map(|(outcome, _)| outcome),
             None => Err(Error::Unexpected("append() gave no answer".into())),
@@ -92,16 +94,21 @@ impl Store {
 
     /// Makes several appends in one statement and one commit, each with an outcome of its own. They are made in their
     /// order, and each is held against those before it as if they had been made one by one, except that a decision may have
-    /// seen what an earlier one of the batch appends: see [`Append::builds_on`].
+    /// seen what an earlier one of the batch appends: see [`Append::builds_on`]. Such a decision has seen a time, too:
+    /// `recorded_at` is what the events get, by the database's clock; now, if it is none.
     ///
     /// # Errors
     /// As for [`Store::append`]. One that concerns a single append stands in its place among the outcomes, and the others
     /// are not made either if it shows before the database is asked.
-    pub async fn append_batch(&self, appends: &[Append<'_>]) -> Result<Vec<Appended>, Error> {
+    pub async fn append_batch(
+        &self,
+        appends: &[Append<'_>],
+        recorded_at: Option<OffsetDateTime>,
+    ) -> Result<Vec<Appended>, Error> {
         if appends.iter().all(|append| append.events.is_empty()) {
             return Ok(appends.iter().map(|_| Ok((Outcome::Appended, Vec::new()))).collect());
         }
-        let batch = Batch::of(appends)?;
+        let batch = Batch { recorded_at, ..Batch::of(appends)? };
         self.until_flusher_keeps_up().await?;
         let mut strategy = self.settings().await?.strategy;
         loop {
@@ -134,7 +141,7 @@ impl Store {
         let statement = sqlx::query!(
             r#"SELECT statuses AS "statuses!", coalesce(places, '{}') AS "places!"
                  FROM append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                             $19, $20, $21, $22, $23)"#,
+                             $19, $20, $21, $22, $23, $24)"#,
             ours.as_str(),
             &batch.lock_keys,
             &batch.lock_exclusive,
@@ -158,6 +165,7 @@ impl Store {
             &batch.event_keys,
             &batch.event_data,
             &batch.event_metadata as &[Option<String>],
+            batch.recorded_at,
         );
         match tokio::time::timeout(self.timeout(), statement.fetch_one(&mut *connection)).await {
             Ok(answer) => answer.map(|row| (row.statuses, row.places)).map_err(classify_write),
@@ -212,6 +220,7 @@ struct Batch {
     event_keys: Vec<String>,
     event_data: Vec<String>,
     event_metadata: Vec<Option<String>>,
+    recorded_at: Option<OffsetDateTime>,
 }
 
 /// A clause with what was seen of it. Appends of a batch that rest on the same one share it, and it is checked once.

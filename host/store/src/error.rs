@@ -5,7 +5,7 @@ use sqlx::postgres::PgDatabaseError;
 use crate::{Unscoped, bounds};
 
 /// What a caller of the store can't mend by deciding again. Conflicts are not errors: see [`crate::Outcome`].
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The database can't be reached, or did not answer in time. Nothing was written.
     #[error("the database is not available: {0}")]

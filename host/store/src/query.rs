@@ -1,12 +1,12 @@
 //! Queries: which events a decision depends on, or a reader wants.
 
-use crate::{EventType, Tag, bounds, event::distinct};
+use crate::{EventType, NewEvent, Tag, bounds, event::distinct, lock_key::clauses};
 
 /// One alternative of a query: an event matches it if its type is one of `event_types` and it carries all of
 /// `tags`. An empty list leaves nothing out.
 ///
 /// An item that has at least one of each is *scoped*: its events have keys, by which they are locked and found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct QueryItem {
     /// Any of these types.
     pub event_types: Vec<EventType>,
@@ -46,7 +46,7 @@ pub enum Unscoped {
 ///
 /// The query without items is matched by no event: what is decided on it depends on nothing. What a command declares is
 /// its boundary; what guards an append is its condition.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Query {
     items: Vec<QueryItem>,
 }
@@ -89,6 +89,17 @@ impl Query {
     /// Its items.
     pub fn items(&self) -> &[QueryItem] {
         &self.items
+    }
+
+    /// Whether an event matches it.
+    pub fn matches(&self, event: &NewEvent) -> bool {
+        clauses(self).iter().any(|clause| clause.matches(event))
+    }
+
+    /// The numbers that it is locked by; none for a part of it that is not scoped. Queries without a number in common can be
+    /// appended under at the same time.
+    pub fn lock_keys(&self) -> Vec<i64> {
+        clauses(self).iter().filter_map(|clause| clause.keys.first().copied()).collect()
     }
 
     /// The first item that is not scoped, if there is one.

@@ -170,6 +170,8 @@ pub struct BatchRead {
     pub events: Vec<SequencedEvent>,
     /// For each request.
     pub reads: Vec<RequestRead>,
+    /// When, by the database's clock.
+    pub read_at: OffsetDateTime,
 }
 
 /// What one read of a batch saw.
@@ -285,7 +287,8 @@ impl Store {
             },
         });
         let reads = reads.collect();
-        Ok(BatchRead { events: snapshot.found.into_iter().map(|found| found.event).collect(), reads })
+        let events = snapshot.found.into_iter().map(|found| found.event).collect();
+        Ok(BatchRead { events, reads, read_at: snapshot.read_at })
     }
 
     async fn decision_read(
@@ -321,6 +324,7 @@ impl Store {
             text: header.snapshot,
             head: header.head.unwrap_or_default().cast_unsigned(),
             found: Vec::new(),
+            read_at: header.recorded_at.unwrap_or(OffsetDateTime::UNIX_EPOCH),
         };
         for row in rows {
             if let (None, Some(id)) = (row.position, row.staged_id) {
@@ -361,6 +365,7 @@ struct Snapshot {
     text: Option<String>,
     head: u64,
     found: Vec<Found>,
+    read_at: OffsetDateTime,
 }
 
 struct Found {

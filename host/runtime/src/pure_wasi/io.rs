@@ -40,6 +40,11 @@ impl Output {
         Output { kept: VecDeque::new(), most, dropped: false }
     }
 
+    pub(super) fn clear(&mut self) {
+        self.kept.clear();
+        self.dropped = false;
+    }
+
     fn write(&mut self, bytes: &[u8]) {
         let surplus = (self.kept.len() + bytes.len()).saturating_sub(self.most);
         self.dropped |= surplus > 0;

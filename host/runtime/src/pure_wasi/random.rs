@@ -14,6 +14,8 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// SHA-256 in counter mode: block n is the digest of the seed's digest, the call and n.
 pub(super) struct Random {
+    command: [u8; 32],
+    /// The seed of the present call: the command's, or none.
     seed: [u8; 32],
     call: u8,
     next_block: u64,
@@ -25,10 +27,11 @@ pub(super) struct Random {
 impl Random {
     pub(super) fn seeded(seed: &[u8]) -> Self {
         let seed = Sha256::digest(seed).into();
-        Random { seed, call: 0, next_block: 0, block: [0; 32], left: 0 }
+        Random { command: seed, seed, call: 0, next_block: 0, block: [0; 32], left: 0 }
     }
 
-    pub(super) fn restart(&mut self, call: Call) {
+    pub(super) fn restart(&mut self, call: Call, of_command: bool) {
+        self.seed = if of_command { self.command } else { [0; 32] };
         self.call = match call {
             Call::Start => 0,
             Call::Describe => 1,

@@ -95,7 +95,11 @@ fn read(args: &EventsArgs, place: &mut Place) -> Result<(), Ended> {
     let answer = args.remote.answer(agent(true).get(&address).call()).map_err(Ended::Lost)?;
     let response = match answer {
         Ok(response) => response,
-        Err(problem) => return Err(Ended::Refused(anyhow::anyhow!("{}: {}", problem.title, problem.detail))),
+        Err(problem) => {
+            let said = anyhow::anyhow!("{}: {}", problem.title, problem.detail);
+            // A host without its database says so, and may have it again soon.
+            return Err(if problem.status == 503 { Ended::Lost(said) } else { Ended::Refused(said) });
+        }
     };
     for line in BufReader::new(response.into_body().into_reader()).lines() {
         let line = line.context("the host stopped sending").map_err(Ended::Lost)?;

@@ -26,6 +26,8 @@ pub(super) const ANSWER_BYTES: u64 = 64 * 1024 * 1024;
 /// The problem details (RFC 9457) that a host answers with.
 #[derive(Deserialize)]
 pub(super) struct Problem {
+    #[serde(default)]
+    pub(super) status: u16,
     pub(super) title: String,
     pub(super) detail: String,
     /// The handler's code, if the handler has refused the command.

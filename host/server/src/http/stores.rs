@@ -42,7 +42,7 @@ pub(super) async fn missing(
         Ok(Path(parts)) => parts.first().map_or("", |(_, name)| name.as_str()),
         Err(_) => "",
     };
-    if path.is_err() || stores.names().any(|known| known == name) {
+    if name.is_empty() || stores.names().any(|known| known == name) {
         return Problem::no_such_route(uri.path());
     }
     let known: Vec<_> = stores.names().collect();

@@ -79,11 +79,13 @@ fn the_ids_of_the_callers_conversation_are_in_the_log() {
 #[test]
 fn a_conflict_costs_an_attempt_and_the_second_decision_sees_the_first_ones_event() {
     let store = Store::new();
-    let host = Host::start(&store).with(&[components::misbehaving()]);
+    // Commands of one host do not conflict.
+    let hosts = [(); 2].map(|()| Host::start(&store).with(&[components::misbehaving()]));
     let mut session = store.session();
     session.hold_up_appends();
     let mut answers = thread::scope(|scope| {
-        let senders = [(); 2].map(|()| scope.spawn(|| host.send("count", &json!({ "tag": "t" })).accepted()));
+        let count = |host: &Host| host.send("count", &json!({ "tag": "t" })).accepted();
+        let senders = hosts.each_ref().map(|host| scope.spawn(move || count(host)));
         // Both have decided: one waits for the table, the other for the first one's lock.
         session.held_up(2);
         session.let_on();
@@ -110,6 +112,7 @@ fn a_wider_boundary_shows_the_decision_what_it_asked_for() {
 fn a_wider_boundary_is_guarded_like_the_first() {
     let store = Store::new();
     let host = Host::start(&store).with(&[components::misbehaving()]);
+    let other = Host::start(&store).with(&[components::misbehaving()]);
     host.send("count", &json!({ "tag": "next" })).accepted();
     store.drained();
     let mut session = store.session();
@@ -117,7 +120,7 @@ fn a_wider_boundary_is_guarded_like_the_first() {
     let (counted, widened) = thread::scope(|scope| {
         let count = scope.spawn(|| host.send("count", &json!({ "tag": "next" })).accepted());
         session.held_up(1);
-        let widen = scope.spawn(|| host.send("widen", &json!({ "note": "n", "next": "next" })).accepted());
+        let widen = scope.spawn(|| other.send("widen", &json!({ "note": "n", "next": "next" })).accepted());
         session.held_up(2);
         session.let_on();
         (count.join().unwrap(), widen.join().unwrap())

@@ -23,7 +23,10 @@ fn commands_under_way_get_their_answers_and_the_host_ends_well() {
                 scope.spawn(move || host.send("accept", &json!({ "note": format!("n{n}") })))
             })
             .collect();
-        session.held_up(COMMANDS);
+        session.held_up(1);
+        eventually("all are under way", || {
+            (host.get("/v1/status").json()["host"]["commands_under_way"] == COMMANDS).then_some(())
+        });
         host.terminate();
         eventually("it is stopping", || host.log().contains("stopping").then_some(()));
         session.let_on();

@@ -47,7 +47,7 @@ async fn outcomes(f: &Fixture, requests: &[Request<'_>]) -> Vec<Result<Outcome, 
             builds_on: &r.builds_on,
         })
         .collect();
-    let appended = f.store.append_batch(&appends).await.unwrap();
+    let appended = f.store.append_batch(&appends, None).await.unwrap();
     appended.into_iter().map(|appended| appended.map(|(outcome, _)| outcome)).collect()
 }
 
@@ -183,7 +183,7 @@ async fn a_read_that_goes_on_shows_only_what_is_new_and_not_what_its_reader_has_
         let append =
             Append { events: &events, condition, provenance: &provenance, idempotency: None, builds_on: &[] };
         let (outcome, places): (_, Vec<Place>) =
-            f.store.append_batch(&[append]).await.unwrap().remove(0).unwrap();
+            f.store.append_batch(&[append], None).await.unwrap().remove(0).unwrap();
         assert_eq!((outcome, places.len()), (Outcome::Appended, 2));
         for (event, place) in events.iter().zip(places) {
             token.and_own(&q, event, place);

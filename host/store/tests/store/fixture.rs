@@ -154,7 +154,7 @@ pub(crate) async fn flush(connection: &mut PgConnection) -> i32 {
 const RAW_APPEND: &str = "SELECT (append($1, $2, array_fill(true, ARRAY[cardinality($2)]),
                                          '{}', '{}', '{}', '{}', '{}', '{}', '{\"{}\"}', '{\"{}\"}',
                                          '{raw}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{1}',
-                                         ARRAY[$3], ARRAY[$4::text[]::text], ARRAY[$2::text], ARRAY[$5], '{NULL}')).statuses[1]";
+                                         ARRAY[$3], ARRAY[$4::text[]::text], ARRAY[$2::text], ARRAY[$5], '{NULL}', NULL)).statuses[1]";
 
 /// The status of an append of some event under a strategy.
 pub(crate) async fn raw_status(connection: &mut PgConnection, strategy: Strategy) -> String {

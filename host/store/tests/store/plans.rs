@@ -57,7 +57,7 @@ async fn a_check_of_the_whole_log_costs_no_more_than_its_rarest_tag() {
         let mut transaction = connection.begin().await.unwrap();
         let append = "SELECT (append('staging', '{1}', '{t}', ARRAY[$1], '{A}', ARRAY[$2], '{0}', '{\"{}\"}', '{NULL}',
                                      '{\"{1}\"}', '{\"{}\"}', '{c}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}',
-                                     '{1}', '{Z}', '{\"{z}\"}', '{\"{1}\"}', '{1}', '{NULL}')).statuses[1]";
+                                     '{1}', '{Z}', '{\"{z}\"}', '{\"{1}\"}', '{1}', '{NULL}', NULL)).statuses[1]";
         let said: String =
             sqlx::query_scalar(append).bind(&keys).bind(tags).fetch_one(&mut *transaction).await.unwrap();
         assert_eq!(said, status);
