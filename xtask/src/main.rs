@@ -3,7 +3,13 @@
 mod workspaces;
 
 mod guests;
+mod host_program;
 mod postgres;
+
+mod http_client;
+mod interrupt;
+mod progress;
+mod rule;
 
 mod prepare;
 mod test;

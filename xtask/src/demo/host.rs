@@ -14,9 +14,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use weir_postgres::{Binaries, Server, Settings};
 
-use super::interrupt::Interrupt;
-use super::progress::step;
-use super::rush::agent;
+use super::rush;
+use crate::http_client::agent;
+use crate::interrupt::Interrupt;
+use crate::progress::step;
 
 /// The first start may have to download PostgreSQL.
 const READY_WITHIN: Duration = Duration::from_secs(600);
@@ -99,7 +100,7 @@ impl Host {
 
     fn watch_start(&mut self, interrupt: &Interrupt) -> Result<()> {
         let deadline = Instant::now() + READY_WITHIN;
-        let agent = agent();
+        let agent = agent(Some(rush::PATIENCE));
         while Instant::now() < deadline {
             interrupt.check()?;
             self.check_alive()?;
