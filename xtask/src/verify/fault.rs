@@ -32,9 +32,17 @@ enum Edit {
 
 use Edit::{Stable, Text, Volatile};
 
-/// Locks are held a little longer, and commits come later.
-const SLOW_END: (&str, &str) =
-    ("    RETURN statuses;\n", "    PERFORM pg_sleep(random() * 0.01);\n    RETURN statuses;\n");
+/// Some transactions hold their locks for a while and commit late.
+const SLOW_END: (&str, &str) = (
+    "    RETURN statuses;\n",
+    "    PERFORM pg_sleep(CASE WHEN random() < 0.3 THEN 0.03 ELSE 0 END);\n    RETURN statuses;\n",
+);
+
+/// What is staged stays so for a while.
+const SLOW_FLUSH: (&str, &str) = (
+    "    PERFORM pg_advisory_xact_lock(hashtext(current_schema()), 2);\n",
+    "    PERFORM pg_advisory_xact_lock(hashtext(current_schema()), 2);\n    PERFORM pg_sleep(0.1);\n",
+);
 
 const LOCK_AND_CHECK: &str = "    PERFORM lock_keys(a);
     IF a.unscoped_allowed THEN
@@ -166,6 +174,7 @@ pub(super) const FAULTS: [Fault; 7] = [
                                           FROM unnest(a.clause_seen) AS s (ids), unnest(s.ids::bigint[]) AS i (id))",
                     ),
                     Text("append_staging", SLOW_END.0, SLOW_END.1),
+                    Text("flush", SLOW_FLUSH.0, SLOW_FLUSH.1),
                 ],
             },
             Planting {
@@ -265,8 +274,8 @@ impl Fault {
                         .with_context(|| format!("the fault {}, in {function}()", self.name))?;
                     database.run(&text)?;
                 }
-                Stable(function) => database.run(&format!("ALTER FUNCTION {function} STABLE"))?,
-                Volatile(function) => database.run(&format!("ALTER FUNCTION {function} VOLATILE"))?,
+                Stable(function) => database.run(&format!("ALTER FUNCTION weir.{function} STABLE"))?,
+                Volatile(function) => database.run(&format!("ALTER FUNCTION weir.{function} VOLATILE"))?,
             }
         }
         Ok(())
@@ -279,7 +288,7 @@ impl Fault {
 }
 
 fn definition(database: &Database<'_>, function: &str) -> Result<String> {
-    let lines = database.ask(&format!("SELECT pg_get_functiondef('{function}'::regproc)"))?;
+    let lines = database.ask(&format!("SELECT pg_get_functiondef('weir.{function}'::regproc)"))?;
     Ok(lines.join("\n"))
 }
 

@@ -203,20 +203,21 @@ impl Round<'_> {
     }
 }
 
-/// Waits until each follower has as many events as it should, or has been sent nothing for a while.
+/// Waits until each follower has as many events as it should, or none has been sent any for a while.
 fn wait_for_followers(followers: &[Follower], log: &[Logged], interrupt: &Interrupt) -> Result<()> {
-    for follower in followers {
+    let due = |follower: &Follower| {
         let wanted = |logged: &&Logged| follower.tags().iter().all(|tag| logged.event.tags.contains(tag));
-        let due = log.iter().filter(wanted).count();
-        let mut count = follower.count();
-        let mut grown_at = Instant::now();
-        while count < due && grown_at.elapsed() < FOLLOWER_PATIENCE {
-            interrupt.check()?;
-            thread::sleep(TICK);
-            let now = follower.count();
-            if now > count {
-                (count, grown_at) = (now, Instant::now());
-            }
+        log.iter().filter(wanted).count()
+    };
+    let due: Vec<usize> = followers.iter().map(due).collect();
+    let counts = || followers.iter().map(Follower::count).collect::<Vec<_>>();
+    let (mut before, mut grown_at) = (counts(), Instant::now());
+    while before.iter().zip(&due).any(|(count, due)| count < due) && grown_at.elapsed() < FOLLOWER_PATIENCE {
+        interrupt.check()?;
+        thread::sleep(TICK);
+        let now = counts();
+        if now != before {
+            (before, grown_at) = (now, Instant::now());
         }
     }
     Ok(())

@@ -259,7 +259,7 @@ impl<'a> Writer<'a> {
             }
             Reply::Known { answer, id } => {
                 if let (Answer::Appended, Some(id)) = (answer, id) {
-                    self.acknowledge(append, id);
+                    self.acknowledge(append, &id);
                 }
                 answer
             }
@@ -280,12 +280,12 @@ impl<'a> Writer<'a> {
         refusal
     }
 
-    fn acknowledge(&self, append: &mut Append, id: String) {
+    fn acknowledge(&self, append: &mut Append, id: &str) {
         if append.acknowledged.is_none() {
             append.acknowledged = Some(self.shared.began.elapsed());
             self.shared.acknowledged.fetch_add(1, Ordering::Relaxed);
         }
-        if *append.command_id.get_or_insert_with(|| id.clone()) != id {
+        if append.command_id.get_or_insert_with(|| id.to_owned()) != id {
             self.shared.surprise(format!("{:?} was answered with the id {id}", append.command_id));
         }
     }
