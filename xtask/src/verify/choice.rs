@@ -14,7 +14,7 @@ pub(super) const WATCHED: &str = "watched:1";
 const TRIES_OF_AN_AGE: u64 = 150;
 
 /// How many tags there are at a time. Few enough to meet, enough for two boundaries that overlap in one.
-const TAGS: u64 = 4;
+const TAGS: u64 = 5;
 
 const TYPES: [&str; 2] = ["Opened", "Closed"];
 
@@ -146,7 +146,8 @@ impl Chooser {
     }
 
     fn scoped_item(&mut self, age: u64) -> Item {
-        let types = if self.rng.bool() { vec![self.event_type(age)] } else { types(age, self.unscoped) };
+        let types =
+            if self.rng.u32(..3) > 0 { vec![self.event_type(age)] } else { types(age, self.unscoped) };
         let mut tags = vec![self.tag(age)];
         if self.rng.u32(..4) == 0 {
             let another = self.tag(age);

@@ -41,7 +41,7 @@ const SLOW_END: (&str, &str) = (
 /// What is staged stays so for a while.
 const SLOW_FLUSH: (&str, &str) = (
     "    PERFORM pg_advisory_xact_lock(hashtext(current_schema()), 2);\n",
-    "    PERFORM pg_advisory_xact_lock(hashtext(current_schema()), 2);\n    PERFORM pg_sleep(0.1);\n",
+    "    PERFORM pg_advisory_xact_lock(hashtext(current_schema()), 2);\n    PERFORM pg_sleep(0.5);\n",
 );
 
 const LOCK_AND_CHECK: &str = "    PERFORM lock_keys(a);
