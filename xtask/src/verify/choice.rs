@@ -14,7 +14,7 @@ pub(super) const WATCHED: &str = "watched:1";
 const TRIES_OF_AN_AGE: u64 = 150;
 
 /// How many tags there are at a time. Few enough to meet, enough for two boundaries that overlap in one.
-const TAGS: u64 = 5;
+const TAGS: u64 = 8;
 
 const TYPES: [&str; 2] = ["Opened", "Closed"];
 

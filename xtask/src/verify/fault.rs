@@ -32,16 +32,16 @@ enum Edit {
 
 use Edit::{Stable, Text, Volatile};
 
-/// Some transactions hold their locks for a while and commit late.
+/// Transactions hold their locks for a while and commit in another order than they have written in.
 const SLOW_END: (&str, &str) = (
     "    RETURN statuses;\n",
-    "    PERFORM pg_sleep(CASE WHEN random() < 0.3 THEN 0.03 ELSE 0 END);\n    RETURN statuses;\n",
+    "    PERFORM pg_sleep(CASE WHEN random() < 0.3 THEN 0.02 ELSE 0 END);\n    RETURN statuses;\n",
 );
 
 /// What is staged stays so for a while.
 const SLOW_FLUSH: (&str, &str) = (
     "    PERFORM pg_advisory_xact_lock(hashtext(current_schema()), 2);\n",
-    "    PERFORM pg_advisory_xact_lock(hashtext(current_schema()), 2);\n    PERFORM pg_sleep(0.5);\n",
+    "    PERFORM pg_advisory_xact_lock(hashtext(current_schema()), 2);\n    PERFORM pg_sleep(1) FROM (SELECT FROM staging LIMIT 1) AS s;\n",
 );
 
 const LOCK_AND_CHECK: &str = "    PERFORM lock_keys(a);
