@@ -4,29 +4,23 @@
 
 mod check;
 mod host;
-mod interrupt;
 mod log;
 mod plan;
-mod progress;
 mod report;
 mod rush;
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
+use anyhow::{Result, bail};
 use weir_postgres::Binaries;
 
-use crate::guests;
-use crate::workspaces::HOST;
+use crate::interrupt::Interrupt;
+use crate::progress::{Progress, step};
+use crate::{guests, host_program};
 
 use self::host::Host;
-use self::interrupt::Interrupt;
 use self::plan::Size;
-use self::progress::{Progress, step};
 use self::report::Report;
 use self::rush::Rush;
 
@@ -70,7 +64,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let interrupt = Interrupt::listen()?;
 
     step("Building the host; the first time takes some minutes");
-    let program = build_host()?;
+    let program = host_program::build()?;
     step("Building the handler of the course enrolment example");
     let handler = guests::build("course-enrolment")?;
     let postgres = Binaries::find_or_get(&mut |line| step(line))?;
@@ -158,20 +152,4 @@ fn play(host: &mut Host, options: &Options, interrupt: &Interrupt) -> Result<Out
         )
     });
     Ok(Outcome { summary: serde_json::to_string(&report.summary())?, broken })
-}
-
-/// Builds `weir` and returns the program, wherever cargo is told to put it.
-fn build_host() -> Result<PathBuf> {
-    let built = HOST
-        .cargo(&["build", "--locked", "--package", "weir", "--message-format", "json-render-diagnostics"])
-        .stderr(Stdio::inherit())
-        .output()
-        .context("running cargo")?;
-    ensure!(built.status.success(), "the host could not be built");
-    String::from_utf8(built.stdout)?
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == "weir")
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .context("cargo built no program named weir")
 }

@@ -5,10 +5,18 @@ mod workspaces;
 mod guests;
 mod postgres;
 
+mod host_process;
+mod host_program;
+mod http_client;
+mod interrupt;
+mod progress;
+mod rule;
+
 mod prepare;
 mod test;
 
 mod demo;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -19,6 +27,8 @@ use clap::Parser;
 enum Chore {
     /// Play a rush of students for courses against a host of its own, and check the log afterwards
     Demo(demo::Options),
+    /// Let hosts and writers loose on a store, and hold its log against what each of them was told
+    Verify(verify::Options),
     /// Run everything that has to pass: formats, lints, every test, the documentation
     Test(test::Options),
     /// Build the example handlers and the handlers for tests, as WebAssembly components
@@ -32,6 +42,7 @@ enum Chore {
 fn main() -> ExitCode {
     let done = match Chore::parse() {
         Chore::Demo(options) => demo::run(&options),
+        Chore::Verify(options) => verify::run(&options),
         Chore::Test(options) => test::run(&options),
         Chore::Guests => guests::build_all(),
         Chore::Prepare(options) => prepare::run(options),

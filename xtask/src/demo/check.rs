@@ -11,18 +11,13 @@ use serde_json::{Value, json};
 use super::log::{Recorded, Written};
 use super::plan::COURSES_PER_STUDENT;
 use super::rush::{Answered, Outcome};
+use crate::rule::Rule;
 
 #[cfg(test)]
 mod tests;
 
 /// The code with which the handler refuses a subscription when there is no place left.
 const COURSE_FULL: &str = "course-full";
-
-/// A rule, and every case in which it was broken.
-pub(super) struct Rule {
-    pub(super) text: &'static str,
-    pub(super) broken: Vec<String>,
-}
 
 pub(super) struct Verdict {
     pub(super) rules: Vec<Rule>,

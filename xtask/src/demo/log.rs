@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use ureq::Agent;
 
-use super::rush::{Answered, Outcome, agent};
+use super::rush::{self, Answered, Outcome};
+use crate::http_client::agent;
 
 const PAGE: usize = 1000;
 
@@ -45,7 +46,7 @@ pub(super) fn read_when_complete(
     answers: &[Answered],
     mut watch: impl FnMut() -> Result<()>,
 ) -> Result<Vec<Recorded>> {
-    let agent = agent();
+    let agent = agent(Some(rush::PATIENCE));
     let mut awaited: HashSet<&str> = answers.iter().filter_map(promised).collect();
     let mut head = 0;
     let mut grown_at = Instant::now();

@@ -13,9 +13,6 @@ use super::log::Recorded;
 use super::plan::Command;
 use super::rush::{Answered, Outcome};
 
-/// How many of a rule's broken cases are shown.
-const SHOWN_CASES: usize = 3;
-
 /// How many courses the table of the most wanted ones has.
 const SHOWN_COURSES: usize = 5;
 
@@ -83,13 +80,7 @@ impl<'a> Report<'a> {
     pub(super) fn print(&self) {
         println!("{}\n\nThe most wanted courses\n{}\n", self.what_happened(), self.most_wanted());
         for rule in &self.verdict.rules {
-            println!("{} {}", if rule.broken.is_empty() { "✓" } else { "✗" }, rule.text);
-            for case in rule.broken.iter().take(SHOWN_CASES) {
-                println!("    {case}");
-            }
-            if rule.broken.len() > SHOWN_CASES {
-                println!("    … {} cases in all", rule.broken.len());
-            }
+            println!("{}", rule.lines().join("\n"));
         }
         match self.verdict.gaps {
             0 => println!("✓ Positions run from 1 to {} without a gap", count(self.log.len())),

@@ -6,20 +6,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
-use ureq::http::{Response, StatusCode};
-use ureq::{Agent, Body};
+use ureq::Agent;
+use ureq::http::StatusCode;
 
 use super::log::Written;
 use super::plan::Command;
+use crate::http_client::{OUTCOME_UNKNOWN, agent, read, was_never_sent};
 
 /// How long a client goes on with one command while the host is overloaded or on its way back.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long a client waits before it knocks again.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// The kind of problem in which the host itself cannot tell what came of the command.
-const OUTCOME_UNKNOWN: &str = "urn:weir:problem:outcome-unknown";
 
 /// A command of the plan and what came of it.
 #[derive(Debug)]
@@ -91,7 +89,7 @@ impl Rush<'_> {
     }
 
     fn be_a_client(&self, queue: &Queue<'_>) -> Result<Vec<Answered>> {
-        let agent = agent();
+        let agent = agent(Some(PATIENCE));
         let mut answers = Vec::new();
         while let Some(command) = queue.next() {
             let started = Instant::now();
@@ -160,30 +158,6 @@ impl<'a> Queue<'a> {
     /// Sends the clients home.
     fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
-    }
-}
-
-/// A client that keeps its connection, takes every status for an answer, and talks to this machine without
-/// a proxy.
-pub(super) fn agent() -> Agent {
-    Agent::config_builder()
-        .http_status_as_error(false)
-        .timeout_global(Some(PATIENCE))
-        .proxy(None)
-        .build()
-        .new_agent()
-}
-
-fn read(mut response: Response<Body>) -> Result<(StatusCode, String), ureq::Error> {
-    let body = response.body_mut().read_to_string()?;
-    Ok((response.status(), body))
-}
-
-fn was_never_sent(error: &ureq::Error) -> bool {
-    match error {
-        ureq::Error::ConnectionFailed => true,
-        ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
-        _ => false,
     }
 }
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-pub(super) struct Interrupt(Arc<AtomicBool>);
+pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    pub(super) fn listen() -> Result<Self> {
+    pub(crate) fn listen() -> Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
@@ -20,12 +20,12 @@ impl Interrupt {
     }
 
     /// An error once somebody wants this to end.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         ensure!(!self.has_come(), "interrupted");
         Ok(())
     }
 
-    pub(super) fn wait(&self) {
+    pub(crate) fn wait(&self) {
         while !self.has_come() {
             thread::sleep(Duration::from_millis(100));
         }

@@ -1,4 +1,4 @@
-//! What the demo says while it works, on standard error: standard output is for the result.
+//! What a chore says while it works, on standard error: standard output is for the result.
 
 use std::time::{Duration, Instant};
 
@@ -7,19 +7,19 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// How often a log file, which has no use for a bar, gets a line.
 const LINE_EVERY: Duration = Duration::from_secs(2);
 
-pub(super) fn step(text: &str) {
+pub(crate) fn step(text: &str) {
     eprintln!("• {text}");
 }
 
 /// The progress of the rush: a bar on a terminal, a line now and then elsewhere.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     bar: ProgressBar,
     total: usize,
     line_at: Instant,
 }
 
 impl Progress {
-    pub(super) fn new(total: usize) -> Self {
+    pub(crate) fn new(total: usize) -> Self {
         let style = ProgressStyle::with_template(
             "  {bar:40.cyan/dim} {human_pos} of {human_len} commands, {elapsed}",
         );
@@ -27,7 +27,7 @@ impl Progress {
         Self { bar, total, line_at: Instant::now() }
     }
 
-    pub(super) fn show(&mut self, answered: usize) {
+    pub(crate) fn show(&mut self, answered: usize) {
         self.bar.set_position(answered as u64);
         if self.bar.is_hidden() && self.line_at.elapsed() >= LINE_EVERY {
             eprintln!("  {answered} of {} commands answered", self.total);
@@ -36,7 +36,7 @@ impl Progress {
     }
 
     /// A step in the middle of the rush.
-    pub(super) fn step(&self, text: &str) {
+    pub(crate) fn step(&self, text: &str) {
         self.bar.suspend(|| step(text));
     }
 }
