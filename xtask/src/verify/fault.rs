@@ -34,8 +34,8 @@ use Edit::{Stable, Text, Volatile};
 
 /// Transactions hold their locks for a while and commit in another order than they have written in.
 const SLOW_END: (&str, &str) = (
-    "    RETURN statuses;\n",
-    "    PERFORM pg_sleep(CASE WHEN random() < 0.3 THEN 0.02 ELSE 0 END);\n    RETURN statuses;\n",
+    "    RETURN ROW(statuses, ",
+    "    PERFORM pg_sleep(CASE WHEN random() < 0.3 THEN 0.02 ELSE 0 END);\n    RETURN ROW(statuses, ",
 );
 
 /// What is staged stays so for a while.
@@ -90,7 +90,7 @@ pub(super) const FAULTS: [Fault; 7] = [
                     Stable("refused_clauses"),
                     Stable("conflicting_clauses"),
                     Stable("conflicting_unscoped_clauses"),
-                    Stable("overlaps"),
+                    Stable("unseen_batch_mates"),
                 ],
             },
             Planting {
@@ -101,7 +101,7 @@ pub(super) const FAULTS: [Fault; 7] = [
                     Stable("refused_clauses"),
                     Stable("conflicting_clauses"),
                     Stable("conflicting_unscoped_clauses"),
-                    Stable("overlaps"),
+                    Stable("unseen_batch_mates"),
                 ],
             },
             Planting {
@@ -121,7 +121,7 @@ pub(super) const FAULTS: [Fault; 7] = [
                     Stable("refused_clauses"),
                     Stable("conflicting_clauses"),
                     Stable("conflicting_unscoped_clauses"),
-                    Stable("overlaps"),
+                    Stable("unseen_batch_mates"),
                 ],
             },
             Planting {
@@ -132,7 +132,7 @@ pub(super) const FAULTS: [Fault; 7] = [
                     Stable("refused_clauses"),
                     Stable("conflicting_clauses"),
                     Stable("conflicting_unscoped_clauses"),
-                    Stable("overlaps"),
+                    Stable("unseen_batch_mates"),
                 ],
             },
         ],

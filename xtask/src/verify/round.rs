@@ -154,7 +154,7 @@ impl Round<'_> {
 
     fn set_up(&self, host: &str) -> Result<()> {
         let settings = json!({ "strategy": self.strategy.name(), "unscoped_conditions": self.unscoped });
-        let set = agent(Some(SETTING_WITHIN)).put(format!("{host}/v1/strategy")).send_json(settings);
+        let set = agent(Some(SETTING_WITHIN)).put(format!("{host}/v1/settings")).send_json(settings);
         let (status, body) = set.and_then(read).context("setting the strategy")?;
         ensure!(status == 200, "the strategy could not be set: {status} {body}");
         Ok(())

@@ -143,7 +143,7 @@ impl Trouble {
         let wanted = others[self.rng.usize(..others.len())];
         let host = &hosts[self.rng.usize(..hosts.len())];
         let body = json!({ "strategy": wanted.name() });
-        let answer = self.agent.put(format!("{host}/v1/strategy")).send_json(body).and_then(read);
+        let answer = self.agent.put(format!("{host}/v1/settings")).send_json(body).and_then(read);
         if answer.is_ok_and(|(status, _)| status == 200) {
             self.strategy = wanted;
             self.tally.switches += 1;
