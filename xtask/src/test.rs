@@ -4,6 +4,7 @@
 
 mod steps;
 
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -56,6 +57,8 @@ fn run_steps(steps: &mut Steps, server: &mut Option<Server>, filter: Option<&str
     steps.step("Tests of the host", || test_host(server()?, filter))?;
     steps.step("Tests of the guests", || test_guests(filter))?;
     if filter.is_none() {
+        steps.step("Random writers, several hosts", || verify(&["--seconds", "12", "--kill"]))?;
+        steps.step("Faults that they find", || verify(&["--seconds", "40", "--plant", "all"]))?;
         steps.step("Documentation", document)?;
     }
     Ok(())
@@ -83,6 +86,12 @@ fn lint() -> Result<()> {
 fn test_host(server: &Server, filter: Option<&str>) -> Result<()> {
     let url = postgres::test_url(server)?;
     passes(HOST.cargo(&["test", "--workspace", "--locked"]).args(filter).env(postgres::TEST_URL, url))
+}
+
+/// As a process of its own, because it listens for a Ctrl-C of its own.
+fn verify(arguments: &[&str]) -> Result<()> {
+    let myself = std::env::current_exe().context("finding this program")?;
+    passes(Command::new(myself).arg("verify").args(arguments))
 }
 
 /// The guests' own tests run on the host: a handler is a pure function.

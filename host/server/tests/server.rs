@@ -42,6 +42,8 @@ mod deploys;
 mod dev;
 #[path = "server/events.rs"]
 mod events;
+#[path = "server/grouping.rs"]
+mod grouping;
 #[path = "server/ids.rs"]
 mod ids;
 #[path = "server/metrics.rs"]

@@ -25,6 +25,8 @@ mod moves;
 mod pages;
 #[path = "store/plans.rs"]
 mod plans;
+#[path = "store/properties.rs"]
+mod properties;
 #[path = "store/races.rs"]
 mod races;
 #[path = "store/reads.rs"]

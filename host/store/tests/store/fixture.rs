@@ -151,7 +151,7 @@ pub(crate) async fn flush(connection: &mut PgConnection) -> i32 {
 
 /// Appends one event without a condition, whatever strategy the store has, by a statement of its own; `$1` its strategy, `$2`
 /// its keys, `$3` type, `$4` tags, `$5` data.
-const RAW_APPEND: &str = "SELECT (append($1, $2, array_fill(true, ARRAY[cardinality($2)]),
+pub(crate) const RAW_APPEND: &str = "SELECT (append($1, $2, array_fill(true, ARRAY[cardinality($2)]),
                                          '{}', '{}', '{}', '{}', '{}', '{}', '{\"{}\"}', '{\"{}\"}',
                                          '{raw}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{1}',
                                          ARRAY[$3], ARRAY[$4::text[]::text], ARRAY[$2::text], ARRAY[$5], '{NULL}', NULL)).statuses[1]";
