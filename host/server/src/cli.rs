@@ -163,7 +163,7 @@ struct GuestArgs {
     /// Milliseconds that one call of a handler may take
     #[arg(long, env = "WEIR_GUEST_MILLISECONDS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=600_000))]
     guest_milliseconds: u64,
-    /// Instances of handlers that may be alive at once
+    /// Instances of handlers that may be alive at once, in all stores together
     #[arg(long, env = "WEIR_INSTANCES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     instances: u32,
 }

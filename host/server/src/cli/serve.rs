@@ -56,7 +56,7 @@ pub(super) async fn start(configs: &[StoreConfig], guests: &GuestArgs) -> anyhow
     let mut hosts = Vec::new();
     for (config, instances) in configs.iter().zip(shares) {
         let name = config.schema.as_str();
-        let span = if configs.len() > 1 { tracing::error_span!("store", name) } else { Span::none() };
+        let span = if configs.len() > 1 { tracing::error_span!("store", store = name) } else { Span::none() };
         let store = Store::new(config)?;
         let host = Host::start(store, runtime.clone(), instances, &metrics, span).await;
         hosts.push(host.with_context(|| format!("store \"{name}\""))?);

@@ -76,8 +76,13 @@ fn row(name: &str, value: impl Fn(Strategy) -> String) {
     println!();
 }
 
+/// A line of the table: what it is called, and whether it holds of a strategy.
+type Property = (&'static str, fn(Strategy) -> bool);
+/// The same of what was found.
+type Finding = (&'static str, fn(&Verified) -> u64);
+
 /// The article's table. Each property is held against an experiment by the store's tests.
-const PROPERTIES: [(&str, fn(Strategy) -> bool); 4] = [
+const PROPERTIES: [Property; 4] = [
     ("decisions across boundaries", |_| true),
     ("positions without a gap", Strategy::gap_free),
     ("a plain number as cursor", Strategy::gap_free),
@@ -98,7 +103,7 @@ struct Verified {
     out_of_order: u64,
 }
 
-const FINDINGS: [(&str, fn(&Verified) -> u64); 5] = [
+const FINDINGS: [Finding; 5] = [
     ("appends held against their condition", |found| found.appends),
     ("conflicts", |found| found.conflicts),
     ("violations", |found| found.violations),

@@ -212,6 +212,14 @@ fn a_database_that_is_down_concerns_its_store_only() {
     assert_says(listed(false).unwrap().as_str().unwrap(), &["the database is not available"]);
     let detail = host.get("/readyz").problem(503, "store-unavailable");
     assert_says(&detail, &[&format!("store \"{}\": ", two.schema), "not available"]);
+    let status = host.get(&at(&two, "/status")).ok();
+    assert_eq!((&status["store"], status["store_problem"].is_string()), (&Value::Null, true));
+    assert_eq!(host.get(&at(&one, "/status")).ok()["store"]["name"], *one.schema);
+    let metrics = host.get("/metrics").body;
+    for (store, up) in [(&one, "1"), (&two, "0")] {
+        let series = format!("weir_store_up{{store=\"{}\"}} {up}", store.schema);
+        assert!(metrics.contains(&series), "{metrics}");
+    }
     let marked = |line: &str| line.contains(&*two.schema) && line.contains("the flusher failed");
     eventually("the log says which store", || host.log().lines().any(marked).then_some(()));
     postgres.start_again();
@@ -276,11 +284,10 @@ fn a_store_that_there_is_not_is_told_with_those_that_there_are() {
     host.post("/v1/stores/no%2Fwhere/commands/accept", &[], b"{}").unwrap().problem(404, "unknown-store");
     let detail = host.get(&at(&two, "/no/such/route")).problem(404, "no-such-route");
     assert_says(&detail, &[&at(&two, "/no/such/route"), "GET /v1/stores"]);
-    for path in
-        [at(&two, ""), "/v1/stores/".into(), "/v1/stores//events".into(), "/v1/stores/%FF/events".into()]
-    {
+    for path in [at(&two, ""), "/v1/stores/%FF/events".into()] {
         host.get(&path).problem(404, "no-such-route");
     }
+    host.get("/v1/stores//events").problem(404, "unknown-store");
     host.post(&at(&two, "/events"), &[], b"").unwrap().problem(405, "method-not-allowed");
     host.post("/v1/stores", &[], b"").unwrap().problem(405, "method-not-allowed");
 }
