@@ -66,12 +66,13 @@ $$;
 
 -- By (xid, position), for epochs of the strategy `boundary`.
 --
--- In a running epoch (`until` NULL) nothing is shown of transactions that are not older than the oldest one that still
+-- Where the epoch ends is looked up in the snapshot of the page itself: a caller may have asked a while ago, and by now the
+-- epoch may have ended and another of its kind begun, whose events are not in this one's order. In the present epoch nothing is shown of transactions that are not older than the oldest one that still
 -- runs: one of those may yet commit events that come before them. An older one has ended, so what it wrote
 -- is there or never will be. A transaction that idles anywhere in the cluster after it has written holds
 -- everybody's page back, and is therefore watched: see horizon().
 CREATE FUNCTION log_page_by_xid(
-    after_xid bigint, after bigint, epoch_after bigint, until bigint, types text[], tags text[], page integer
+    after_xid bigint, after bigint, epoch integer, types text[], tags text[], page integer
 )
 RETURNS TABLE (
     looked_to bigint, looked_to_xid bigint, "position" bigint, xid bigint,
@@ -87,6 +88,8 @@ DECLARE
     unfiltered boolean := cardinality(types) = 0 AND cardinality(tags) = 0;
     most_bytes CONSTANT bigint := 4 * 1024 * 1024;
     horizon xid8 := pg_snapshot_xmin(pg_current_snapshot());
+    epoch_after bigint := (SELECT e.after_position FROM epochs e WHERE e.number = epoch);
+    until bigint := (SELECT e.after_position FROM epochs e WHERE e.number = epoch + 1);
     candidates bigint[];
 BEGIN
     candidates := ARRAY(SELECT e.position FROM events e

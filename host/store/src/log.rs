@@ -132,11 +132,10 @@ impl Store {
                 Row,
                 r#"SELECT looked_to, looked_to_xid, position, xid, type AS event_type, event_tags, data::text AS data,
                           metadata::text AS metadata, recorded_at, command_id, correlation_id, causation_id, handler, digest
-                     FROM log_page_by_xid($1, $2, $3, $4, $5, $6, $7)"#,
+                     FROM log_page_by_xid($1, $2, $3, $4, $5, $6)"#,
                 xid,
                 position,
-                epoch.after,
-                epoch.until,
+                i32::try_from(epoch.number).unwrap_or(i32::MAX),
                 &types,
                 &tags,
                 limit

@@ -194,3 +194,22 @@ async fn an_event_that_commits_late_is_waited_for_and_not_skipped() {
     let events = f.follow(after, &Filter::default(), 10).await;
     assert_eq!(events.iter().map(|e| e.data.as_str()).collect::<Vec<_>>(), ["\"late\"", "\"early\""]);
 }
+
+/// Whoever asks for a page has found out about the epochs a moment before, or, if its host stood still, seconds before.
+#[tokio::test]
+async fn a_page_of_an_epoch_that_has_ended_meanwhile_shows_nothing_of_a_later_one() {
+    let f = Fixture::new(Strategy::Boundary).await;
+    let ours = "SELECT max(number) FROM epochs";
+    let epoch: i32 = sqlx::query_scalar(ours).fetch_one(&mut f.raw().await).await.unwrap();
+    f.append(&[event("A", &["x:1"], "1")], None).await;
+    for strategy in [Strategy::Hybrid, Strategy::Boundary] {
+        f.store.set_strategy(strategy).await.unwrap();
+        f.append(&[event("A", &["x:1"], strategy.as_str().len().to_string().as_str())], None).await;
+    }
+    f.flush().await;
+    let page = "SELECT position FROM log_page_by_xid(0, 0, $1, '{}', '{}', 100) WHERE position IS NOT NULL";
+    let positions: Vec<i64> =
+        sqlx::query_scalar(page).bind(epoch).fetch_all(&mut f.raw().await).await.unwrap();
+    assert_eq!(positions, [1]);
+    assert_eq!(f.follow(Cursor::START, &Filter::default(), 10).await.len(), 3);
+}
