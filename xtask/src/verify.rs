@@ -73,7 +73,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N")]
     followers: Option<usize>,
 
-    /// Kill hosts, have them stand still, and break their connections while it runs
+    /// Kill hosts, have them stand still, break their connections and slow transactions down while it runs
     #[arg(long)]
     kill: bool,
 
@@ -124,6 +124,8 @@ struct Summary {
     conflicts: usize,
     violations: usize,
     unconditional: usize,
+    /// On a condition without a type or a tag.
+    unscoped: usize,
     /// Those that were told so more than once: sent again although known to be made, or by two at once.
     repeated: usize,
     /// Lost answers that a second try has found out about, and those that nobody can know.
@@ -135,6 +137,7 @@ struct Summary {
     followers: usize,
     kills: usize,
     standstills: usize,
+    hesitations: usize,
     disconnects: usize,
     leaders: usize,
     switches: usize,
@@ -287,6 +290,7 @@ fn summary(outcome: &Outcome, strategy: &'static str) -> Summary {
         conflicts: outcome.conflicts(),
         violations: verdict.violations(),
         unconditional: outcome.unconditional(),
+        unscoped: outcome.unscoped(),
         repeated: outcome.repeated(),
         found_out: outcome.found_out(),
         unknown: outcome.unknown(),
@@ -296,6 +300,7 @@ fn summary(outcome: &Outcome, strategy: &'static str) -> Summary {
         followers: outcome.evidence.followers.len(),
         kills: tally.kills,
         standstills: tally.standstills,
+        hesitations: tally.hesitations,
         disconnects: tally.disconnects,
         leaders: tally.leaders,
         switches: tally.switches,

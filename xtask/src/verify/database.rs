@@ -78,6 +78,15 @@ impl<'a> Database<'a> {
         Ok(ended.first().is_some_and(|ended| ended == "t"))
     }
 
+    /// The process of a backend that has written and not committed yet, or at least is at work, if there is one.
+    pub(super) fn writing_backend(&self) -> Result<Option<i32>> {
+        let found = self.ask(
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'weir' \
+               AND state = 'active' ORDER BY backend_xid IS NOT NULL DESC, random() LIMIT 1",
+        )?;
+        Ok(found.first().and_then(|pid| pid.parse().ok()))
+    }
+
     /// The lines that a statement answers with.
     pub(super) fn ask(&self, statement: &str) -> Result<Vec<String>> {
         let mut psql = self.psql();

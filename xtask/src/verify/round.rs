@@ -250,6 +250,11 @@ impl Outcome {
         self.appends(|append| times(append) > 1)
     }
 
+    pub(super) fn unscoped(&self) -> usize {
+        let is_unscoped = |append: &Append| append.condition.as_ref().is_some_and(|c| !c.query().is_scoped());
+        self.appends(|append| append.was(Answer::Appended) && is_unscoped(append))
+    }
+
     pub(super) fn unconditional(&self) -> usize {
         self.appends(|append| append.was(Answer::Appended) && append.condition.is_none())
     }

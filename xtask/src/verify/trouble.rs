@@ -1,13 +1,16 @@
-//! What happens to a store while it is in use: hosts die, stand still and come back, connections break, the strategy changes.
+//! What happens to a store while it is in use: hosts die, stand still and come back, connections break, transactions hesitate,
+//! the strategy changes.
 //!
 //! Everything here takes place in the loop that watches the run: [`tick`](Trouble::tick) does what is due. One of the hosts
 //! leads the flusher, and each has its turn.
 
 use std::collections::HashSet;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use fastrand::Rng;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use ureq::Agent;
 
@@ -17,10 +20,13 @@ use super::fleet::Fleet;
 use crate::http_client::{agent, read};
 
 /// From one blow to the next.
-const PAUSE: Duration = Duration::from_millis(400);
+const PAUSE: Duration = Duration::from_millis(300);
 
 /// How long a host stands still: longer than the flusher's lease lasts.
 const STANDSTILL: Duration = Duration::from_secs(4);
+
+/// How long a backend does.
+const HESITATION: Duration = Duration::from_millis(200);
 
 const SWITCH_EVERY: Duration = Duration::from_secs(1);
 
@@ -28,12 +34,23 @@ const SWITCH_EVERY: Duration = Duration::from_secs(1);
 const SWITCH_WITHIN: Duration = Duration::from_secs(3);
 
 /// What is done, in turn. The first ones come in any run that lasts some seconds.
-const BLOWS: [Blow; 5] = [Blow::Disconnect, Blow::Kill, Blow::Disconnect, Blow::StandStill, Blow::Disconnect];
+const BLOWS: [Blow; 8] = [
+    Blow::Disconnect,
+    Blow::Hesitate,
+    Blow::Kill,
+    Blow::Hesitate,
+    Blow::Disconnect,
+    Blow::StandStill,
+    Blow::Hesitate,
+    Blow::Disconnect,
+];
 
 #[derive(Clone, Copy)]
 enum Blow {
     Kill,
     StandStill,
+    /// A transaction takes its time: its backend stands still for a moment, whatever it holds.
+    Hesitate,
     Disconnect,
 }
 
@@ -42,6 +59,7 @@ enum Blow {
 pub(super) struct Tally {
     pub(super) kills: usize,
     pub(super) standstills: usize,
+    pub(super) hesitations: usize,
     pub(super) disconnects: usize,
     pub(super) switches: usize,
     /// Hosts that have led the flusher, as far as was seen. A host that starts again counts as another one.
@@ -131,6 +149,11 @@ impl Trouble {
                 self.standing_still = Some((host, Instant::now() + STANDSTILL));
                 self.tally.standstills += 1;
             }
+            Blow::Hesitate => {
+                if let Some(backend) = database.writing_backend()? {
+                    self.tally.hesitations += usize::from(hesitate(backend));
+                }
+            }
             Blow::Disconnect => self.tally.disconnects += usize::from(database.terminate_a_backend()?),
         }
         Ok(())
@@ -149,4 +172,15 @@ impl Trouble {
             self.tally.switches += 1;
         }
     }
+}
+
+/// False, if the backend is gone, or is another account's.
+fn hesitate(backend: i32) -> bool {
+    let Some(pid) = Pid::from_raw(backend) else { return false };
+    if kill_process(pid, Signal::STOP).is_err() {
+        return false;
+    }
+    thread::sleep(HESITATION);
+    // Nothing may come between the two: the server is not this run's alone.
+    kill_process(pid, Signal::CONT).is_ok()
 }
